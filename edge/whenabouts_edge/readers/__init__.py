@@ -1,1 +1,1 @@
-"""A reader on a gateway: its port, its session, the stamps of its readings, and who is present at it."""
+"""A reader on a gateway: its port, its session, the stamps of its readings, and the presence of tags."""

@@ -1,6 +1,6 @@
-"""A reading on its way to the store: without its number, and at first without its UTC stamp.
+"""A pending reading: a reading without its number, and at first without its UTC stamp.
 
-Many of them wait in memory until the time is known: what most do not have is kept once, in the class.
+Many of them wait in memory until the time is known: defaults of rarely used attributes are kept once, in the class.
 """
 
 TYPE_CHECKING = False
@@ -9,17 +9,17 @@ if TYPE_CHECKING:
 
     from whenabouts_protocol.reading import Reading
 
-_NONE: "dict[str, Any]" = {}  # of all without attributes: never written to
+_NONE: "dict[str, Any]" = {}  # shared by all readings without attributes: never written to
 
 
 class PendingReading:
-    """An observation, and the window of host time that it lies in, earliest_us and width_us.
+    """An observation, and its window of host time, earliest_us and width_us.
 
-    site, gateway: where it comes from; a board, which has one of each, leaves them out. stamp: t_min, t_max and clock state
-    of what is dated already. vclock: the clock of the group that it carries. publish: a state that peers are sent once it
-    is stored. checked: its fields make a reading for sure. reading: what it became, once it has a number. kept: where it is
-    kept on disk while it waits for the clock (`store.waiting`). source: what a rule keeps of it (`rules.evaluate`), which
-    learns its number.
+    site, gateway: its origin; a board, which has one of each, omits them. stamp: t_min, t_max and clock state once
+    dated. vclock: the group's vector clock in it. publish: True for a state that is sent to peers once stored. checked:
+    True if its fields certainly make a reading. reading: the reading it became, once it has a number. kept: its place
+    on disk while it waits for the clock (`store.waiting`). source: the part that a rule keeps (`rules.evaluate`), which
+    receives its number.
     """
 
     site = gateway = ""
@@ -85,7 +85,7 @@ class PendingReading:
         self.checked = True
 
     def numbered(self, boot: int, seq: int) -> "Reading":
-        """The reading that it becomes with this number; again with another one, if it could not be stored.
+        """The reading with this number; call it again with another number if the reading could not be stored.
 
         Raises:
             ValueError: it has no stamp, or was not checked and makes no reading.
@@ -117,7 +117,7 @@ class PendingReading:
         return self.reading
 
     def refused(self) -> None:
-        """There is no room for it: it has no number, whatever was tried."""
+        """Remove the number: there is no room for the reading."""
         self.reading = None
         if self.source is not None:
             self.source.boot = self.source.seq = None

@@ -1,14 +1,14 @@
 """Opens a serial port and reads chunks whose arrival is bounded on both sides.
 
-A stamp is only as good as what is known about arrival. The return of read() bounds it from above; from below it is
-bounded by the last moment at which the host's buffer was known to be empty. Two moments give that knowledge: asking
-`in_waiting` and then reading all that was counted (what comes later arrived after the question), and a read that
-timed out (the kernel looks once more when the time-out expires and finds nothing).
+A stamp is only as good as the bounds on arrival. The return of read() bounds it from above; the last moment at which
+the host's buffer was known to be empty bounds it from below. Two operations give that knowledge: asking `in_waiting`
+and then reading all the counted bytes (later bytes arrived after the question), and a read that timed out (the kernel
+checks once more when the time-out expires and finds nothing).
 
-"The host's buffer" is what `in_waiting` counts. Time a byte spends before that, in a USB adapter (16 ms in an FTDI
-without low-latency mode) or in a driver's queue, belongs to the reader's device window, not to the chunk.
+"The host's buffer" is the buffer that `in_waiting` counts. Time a byte spends before that, in a USB adapter (16 ms in
+an FTDI without low-latency mode) or in a driver's queue, belongs to the reader's device window, not to the chunk.
 
-The clock handed in must be the one that paces time-outs: `time.monotonic_ns`. Cost: three clock calls and one ioctl a
+The clock passed in must be the one that paces time-outs: `time.monotonic_ns`. Cost: three clock calls and one ioctl a
 chunk.
 """
 
@@ -30,29 +30,28 @@ import serial.tools.list_ports
 from whenabouts_edge import serial_handlers
 
 POLL_MS = 20
-"""Default time-out of one read: how stale the lower bound of a chunk can be after silence."""
+"""Default time-out of one read: the largest age of the lower bound of a chunk after silence."""
 
 CHUNK_BYTES_MAX = 4096
-"""Longest chunk, one tty buffer. What does not fit is the next chunk, whose lower bound then stays where it was:
-still true, only wider."""
+"""Longest chunk, one tty buffer. Further bytes form the next chunk with the same lower bound: still true, only wider."""
 
 WRITE_TIMEOUT_S = 5.0
 """A write that takes longer (flow control held by the device) is a PortError instead of a hung agent."""
 
 EARLY_READS_MAX = 50
-"""So many reads in a row that return nothing well before their time-out mean that the device is at its end; below
-that it is a cancelled read."""
+"""This many reads in a row that return nothing well before their time-out mean that the device is at its end; fewer are
+cancelled reads."""
 
 _DEVICE_ERRORS = (OSError, termios.error)  # SerialException is an OSError, termios.error is not
 
 
 class PortError(Exception):
-    """A port cannot be opened, or what was open has gone. The text says which, what was found and what to do."""
+    """A port cannot be opened, or was lost. The text names the port, what was found and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Bytes that came out of one look at the port.
+    """Bytes from one read of the port.
 
     The first byte cannot have reached the host's buffer before `after_ns`; all of them had by `before_ns`. Monotonic
     nanoseconds.
@@ -65,8 +64,9 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """When a write was entered and when it returned, monotonic nanoseconds. Returning means handed to the driver, not
-    sent over the wire."""
+    """Entry and return time of a write, monotonic nanoseconds. Returning means passed to the driver, not sent over the
+    wire.
+    """
 
     entry_ns: int
     return_ns: int
@@ -90,13 +90,13 @@ class Port:
 
     Args:
         device: the open object; its time-out is set to the poll period.
-        name: what errors call the port.
+        name: name of the port in errors.
         monotonic_ns: the clock that also paces the object's time-outs.
         opened_ns: a moment before the port was opened, or before its buffer was emptied.
         poll_ms: time-out of one read, more than 0.
-        waiting_exact: whether `in_waiting` counts bytes. socket:// only says 0 or 1, and then only a 0 shows that the
+        waiting_exact: True if `in_waiting` counts bytes. socket:// only gives 0 or 1; then only a 0 shows that the
             buffer is empty.
-        notes: what was tried at opening and is not supported, for the log.
+        notes: modes that were tried at opening and are not supported, for the log.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Port:
         self._waiting_exact = waiting_exact
         self._early_reads = 0
         self._closed = False
-        self._reading = threading.RLock()  # of the same thread again: a signal handler may close during a read
+        self._reading = threading.RLock()  # reentrant: a signal handler may close during a read
         if device.timeout != poll_ms / 1000:  # setting it configures the port again, which some drivers refuse
             device.timeout = poll_ms / 1000
 
@@ -132,13 +132,13 @@ class Port:
 
     @property
     def replay_start_ns(self) -> int | None:
-        """The moment from which a replay:// port plays its trace; None for a device."""
+        """The start of the replay of a replay:// port; None for a device."""
         start_ns: int | None = getattr(self._device, "replay_start_ns", None)
         return start_ns
 
     @property
     def replay_finished(self) -> bool:
-        """A replay:// port has given its last byte; always False for a device."""
+        """True if a replay:// port has given its last byte; always False for a device."""
         return bool(getattr(self._device, "replay_finished", False))
 
     def read(self) -> Chunk | None:
@@ -168,15 +168,17 @@ class Port:
             return Sent(entry_ns, self._monotonic_ns())
 
     def cancel(self) -> None:
-        """Makes a read that another thread waits in return None at once, where the port type can."""
-        with contextlib.suppress(AttributeError, TypeError, *_DEVICE_ERRORS):  # TypeError: pyserial, closed meanwhile
+        """Makes a read that another thread waits in return None at once, if the port type supports it."""
+        with contextlib.suppress(
+            AttributeError, TypeError, *_DEVICE_ERRORS
+        ):  # TypeError: pyserial, closed in the meantime
             self._device.cancel_read()
 
     def close(self) -> None:
-        """Closes the device, also under a read of another thread; one that has vanished is closed without complaint."""
+        """Closes the device, also during a read of another thread; no error if the device has vanished."""
         self._closed = True
         self.cancel()
-        with self._reading, contextlib.suppress(*_DEVICE_ERRORS):  # never takes the descriptor from under a read
+        with self._reading, contextlib.suppress(*_DEVICE_ERRORS):  # never closes the descriptor during a read
             self._device.close()
 
     def __enter__(self) -> Self:
@@ -198,7 +200,7 @@ class Port:
         except (TypeError, ValueError) as error:
             if not self._closed:
                 raise
-            # What pyserial raises when it is closed inside a call.
+            # pyserial raises these when it is closed during a call.
             raise PortError(_lost_text(self.name, "the port was closed")) from error
 
     def _read_waiting(self, first: bytes) -> Chunk:
@@ -214,7 +216,7 @@ class Port:
             data += self._device.read(min(waiting, room))
             before_ns = self._monotonic_ns()
             if waiting >= room:
-                break  # more may wait: the buffer was not seen empty
+                break  # more may wait: the buffer was not empty
             if self._waiting_exact:
                 self._empty_ns = asked_ns
                 break
@@ -243,10 +245,10 @@ def open_port(
     poll_ms: int = POLL_MS,
     monotonic_ns: Callable[[], int] = time.monotonic_ns,
 ) -> Port:
-    """Opens a device path or any pyserial URL, `replay://` among them.
+    """Opens a device path or any pyserial URL, `replay://` included.
 
-    A native port is locked against other programs and put into low-latency mode; where a driver has no such mode,
-    Port.notes says so.
+    A native port is locked against other programs and put into low-latency mode; if a driver has no such mode,
+    Port.notes names it.
 
     Raises:
         PortError: there is no such port, no permission, another program has it, or URL and settings are not understood.
@@ -272,9 +274,10 @@ def open_port(
 
 
 def device_of(url: str) -> tuple[int, str] | None:
-    """The device that a path leads to now, as (number, name); None for a URL, or when nothing is there.
+    """The current device of a path, as (number, name); None for a URL, or if there is none.
 
-    Links of /dev/serial/by-id go when a device is unplugged and lead elsewhere when it comes back under another name.
+    Links of /dev/serial/by-id vanish when a device is unplugged, and lead elsewhere when it comes back under another
+    name.
     """
     if "://" in url:
         return None
@@ -287,7 +290,7 @@ def device_of(url: str) -> tuple[int, str] | None:
 def _low_latency(device: Any) -> tuple[str, ...]:
     try:
         device.set_low_latency_mode(True)
-    except Exception as error:  # whatever a driver answers, the port works without
+    except Exception as error:  # the port works without it
         return (f"no low-latency mode: {error}",)
     return ()
 
@@ -314,7 +317,9 @@ def _open_text(url: str, error: Exception) -> str:
 
 
 def _group_of(path: str) -> str:
-    """The group that may use the device: dialout on Debian, uucp elsewhere; root's own devices get the usual answer."""
+    """The group that may use the device: dialout on Debian, uucp elsewhere; for devices of group root the default
+    group.
+    """
     try:
         name = grp.getgrgid(os.stat(path).st_gid).gr_name
     except (OSError, KeyError):

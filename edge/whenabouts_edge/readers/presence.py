@@ -1,8 +1,9 @@
-"""The agent's side of presence: who is there by one reader's readings, as pending readings of a stream of its own.
+"""Presence of tags at one reader of an agent, as pending readings of a separate stream.
 
-An enter is a reading of kind `tag`, a leave and the absence of an expected tag are readings of kind `absent`; `value` says
-which of the three. Enter and leave of a visit carry its number in `visit`; a leave tells the `reads` of the visit and the
-bounds of its length on the gateway's own clock, which are narrower than two stamps can tell: no step of UTC is in them.
+An enter is a reading of kind `tag`; a leave and the absence of an expected tag are readings of kind `absent`; `value`
+names which of the three. Enter and leave of a visit carry its number in `visit`. A leave has the `reads` of the visit
+and the bounds of its length by the gateway's own clock, which are narrower than the difference of two stamps: no step
+of UTC is in them.
 """
 
 from whenabouts_edge.clock import ASSUMED_DRIFT_PPM, ClockSample
@@ -13,7 +14,7 @@ from whenabouts_edge.readers.visits import ENTER, Change, Visits
 
 
 class PresenceHost:
-    """Presence at one reader. reach_us: how much earlier than its first byte a frame of it can be stamped at most."""
+    """Presence at one reader. reach_us: most that a frame can be stamped before the arrival of its first byte."""
 
     def __init__(self, config: PresenceConfig, site: str, gateway: str, reach_us: int) -> None:
         self._config, self._site, self._gateway, self._reach_us = config, site, gateway, reach_us
@@ -23,7 +24,7 @@ class PresenceHost:
         self.absent = 0
 
     def through(self, batch: Batch, clock: ClockSample) -> tuple[list[PendingReading], list[PendingReading]]:
-        """The readings that this batch makes certain: of tags that entered, and of tags that left or are absent."""
+        """The readings that this batch makes certain: tags that entered, and tags that left or are absent."""
         for one in batch.readings:
             if one.key is not None:
                 self._visits.read(one.key, one.earliest_us, one.latest_us, one.vclock)
@@ -32,11 +33,11 @@ class PresenceHost:
         )
 
     def finish(self, clock: ClockSample) -> tuple[list[PendingReading], list[PendingReading]]:
-        """The readings that are certain when the agent ends; tags that are there by then have no leave."""
+        """The certain readings when the agent ends; tags that are present then have no leave."""
         return self._reported(self._visits.finish(), clock)
 
     def status(self) -> dict[str, int]:
-        """For the status file."""
+        """Values for the status file."""
         visits = self._visits
         return {
             "present": visits.present,
@@ -72,5 +73,5 @@ class PresenceHost:
 
 
 def _drift_us(length_us: int) -> int:
-    """How wrong the gateway's clock can be about so long a time, rounded up."""
+    """Largest error of the gateway's clock over this time, rounded up."""
     return -(-length_us * ASSUMED_DRIFT_PPM // 1_000_000)

@@ -1,6 +1,7 @@
-"""One reader on a serial line: bytes and when they came go in, pending readings come out, on PCs as on boards.
+"""One reader on a serial line: bytes with arrival times in, pending readings out; used on PCs and on boards.
 
-Windows are of the host's clock, which on a board are its ticks. Readings carry no stamp yet: who has a clock dates them.
+Windows are in the host's clock, which on a board is its ticks. Readings have no stamp yet: the owner of a clock dates
+them.
 """
 
 from whenabouts_edge.readers.pending import PendingReading
@@ -15,20 +16,20 @@ if TYPE_CHECKING:
     from whenabouts_hardware import Frame
     from whenabouts_hardware.reader import Reader
 
-# Tags that a reader kept until it was asked are as old as the search that found them, which no frame tells: a timed search
-# lasts about a second by convention, and fetching follows it.
+# Tags that a reader kept until it was asked are as old as the search that found them, and no frame gives that age: a timed
+# search lasts about a second by convention, and fetching follows it.
 BUFFERED_US = 2_000_000
-# On a board a byte is seen when the UART hands over what it gathered: after 32 bit times of silence (PL011 of the RP2040),
-# and the board is busy with something else for a while.
+# On a board a byte is seen when the UART hands over its buffer: after 32 bit times of silence (PL011 of the RP2040), and
+# the board may be busy with something else for a while.
 _GATHER_BITS, _BUSY_US = 32, 1000
 
 
 class ReaderSession:
-    """Decodes, drives and stamps one reader since its port was opened; opened_us: nothing was read before.
+    """Decodes, drives and stamps one reader after its port was opened; opened_us: nothing was read before.
 
-    config: kind and stream; baud, latency_us, adapter_us where the defaults of the kind do not hold; listen_only when
-    something else drives the reader; region and read_power_cdbm of an M6e; of a sensor that sends lines form, columns, key,
-    value and unit. reader: the facts of its kind, which the caller must know of one that is not built in.
+    config: kind and stream; baud, latency_us, adapter_us if they differ from the defaults of the kind; listen_only if
+    another program drives the reader; region and read_power_cdbm of an M6e; for a sensor that sends lines form,
+    columns, key, value and unit. reader: the facts of its kind, required for a kind that is not built in.
 
     Raises:
         ValueError: an unknown kind, or options that its decoder refuses.
@@ -36,7 +37,7 @@ class ReaderSession:
 
     def __init__(self, config: "dict[str, Any]", opened_us: int, reader: "Reader | None" = None) -> None:
         if reader is None:
-            from whenabouts_hardware.readers.catalogue import reader as built_in  # needed here alone
+            from whenabouts_hardware.readers.catalogue import reader as built_in  # only needed here
 
             reader = built_in(config["kind"])
         self.stream = config["stream"]
@@ -55,17 +56,17 @@ class ReaderSession:
         self._fed = 0
         self._last_byte_us: int | None = None
         self.clear_us = opened_us  # no later frame can have begun to arrive before
-        self.complaint = ""  # what the reader last refused or complained of
-        self.good = 0  # frames that say that the reader works, tags or none
+        self.complaint = ""  # last refusal or complaint of the reader
+        self.good = 0  # frames that show that the reader works, tags or none
         self.readings = 0
-        # How much earlier than its first byte's arrival the event of a frame can be stamped at most. A timed search is
-        # never started from here.
+        # Most that the event of a frame can be stamped before the arrival of its first byte. This agent never starts a
+        # timed search.
         self.reach_us = host_us_max(latency_us + adapter_us + wire_us(self._decoder.FRAME_BYTES_MAX, self.baud) + 2)
         self.reach_us += BUFFERED_US if listen_only else 0
 
     @property
     def counters(self) -> "dict[str, int]":
-        """Frames, damage by reason and reader times that were not believed."""
+        """Frames, damaged frames by fault, and reader times that were not trusted."""
         counters = dict(self._decoder.counters)
         counters["reader_time_refused"] = self._stamper.reader_time_refused
         return counters
@@ -78,7 +79,7 @@ class ReaderSession:
         return self._read(self._decoder.feed(data), before_us, after_us)
 
     def silent(self, empty_us: int) -> "list[PendingReading]":
-        """Nothing had come by empty_us: after a long enough silence half a frame is given up. Returns as `took`."""
+        """Nothing had come by empty_us: after a long enough silence an incomplete frame is dropped. Returns as `took`."""
         frames: list[Frame] = []
         if self._last_byte_us is not None and empty_us - self._last_byte_us >= GAP_US:
             self._last_byte_us = None
@@ -86,7 +87,7 @@ class ReaderSession:
         return self._read(frames, empty_us, empty_us)
 
     def clear(self, empty_us: int) -> int:
-        """clear_us, when nothing more had come by empty_us."""
+        """clear_us, given that nothing more had come by empty_us."""
         pending_since = self._stamper.pending_since()
         self.clear_us = empty_us if pending_since is None else min(empty_us, pending_since)
         return self.clear_us
@@ -98,7 +99,7 @@ class ReaderSession:
             self.dialogue.heard(frame, heard_us)
             if not frame.ok:
                 continue
-            if frame.kind == "status":  # the reader refuses or complains: it speaks, but it does not read
+            if frame.kind == "status":  # a refusal or complaint: the reader is alive, but not reading
                 self.complaint = str(frame.fields.get("text", "status of an unknown kind"))
                 continue
             self.good += 1

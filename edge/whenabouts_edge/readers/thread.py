@@ -1,5 +1,5 @@
-"""The thread that drives one reader's port: opens it, starts the reader, reads, and after a fault opens again with growing
-pauses. One dead reader stops nothing.
+"""The thread that drives one reader's port: opens it, starts the reader, reads, and after a fault opens it again with
+growing pauses. A dead reader does not affect other readers.
 """
 
 import random
@@ -22,11 +22,11 @@ log = Log(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often a reader's thread does things.
+    """Periods of a reader's thread.
 
     reopen_us: shortest and longest pause between attempts to open a port. clear_ns, closed_clear_ns: how often a silent
-    port, and a closed one, tells that nothing comes. steady_ns: a port that was open for so long begins with the shortest
-    pause when it is lost. moved_ns: between looks whether the path of an open port leads to another device.
+    port, and a closed one, reports that nothing came. steady_ns: after being open for this long, a lost port begins
+    with the shortest pause. moved_ns: between checks whether the path of an open port leads to another device.
     """
 
     reopen_us: tuple[int, int] = (500_000, 30_000_000)
@@ -38,33 +38,33 @@ class Pace:
 
 @dataclass(slots=True)
 class ReaderState:
-    """Health of one reader, for status and beat."""
+    """Health of one reader, for status and heartbeat."""
 
     state: str = "opening"  # opening, reading, lost, finished (a replay at its end)
     problem: str = ""
-    device: str = ""  # what the port's path led to when it was opened last
+    device: str = ""  # target of the port's path when it was last opened
     opened: int = 0
-    failed: int = 0  # attempts to open it, and losses, in a row
-    opened_ns: int = 0  # monotonic, just before: nothing was read earlier; of a replay the moment it plays from
+    failed: int = 0  # failed attempts and losses in a row
+    opened_ns: int = 0  # monotonic, just before opening: nothing was read earlier; for a replay its start
     readings: int = 0
     restarts: int = 0
-    invalid: int = 0  # what was seen and makes no reading
+    invalid: int = 0  # input that makes no reading
     counters: dict[str, int] = field(default_factory=dict)
 
     def status(self) -> dict[str, Any]:
-        """For the status file."""
+        """Values for the status file."""
         fields = asdict(self)
         counters: dict[str, int] = fields.pop("counters")
         return fields | counters
 
 
 class ReaderThread(threading.Thread):
-    """Keeps one port open and read; hands over what it gives, in order, through `deliver`.
+    """Keeps one port open and read; delivers its readings, in order, through `deliver`.
 
-    reach_us: how much earlier than its first byte's arrival the event of a frame can be stamped at most.
+    reach_us: most that the event of a frame can be stamped before the arrival of its first byte.
 
-    deliver(batch) blocks while the agent cannot take more: then the port is not read, and what the kernel cannot hold is
-    lost where it would be anyway. clock() gives the newest sample.
+    deliver(batch) blocks while the agent cannot take more: then the port is not read, and bytes beyond the kernel's
+    buffer are lost, as they would be anyway. clock() returns the newest sample.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class ReaderThread(threading.Thread):
             device = device_of(self.reader.port)
             try:
                 with open_port(self.reader.port, self.reader.baud or READERS[self.reader.kind].baud) as port:
-                    device = device or device_of(self.reader.port)  # it came in between
+                    device = device or device_of(self.reader.port)  # it appeared in between
                     self._say("reading", "")
                     self.reader_state.opened += 1
                     self.reader_state.device = device[1] if device else self.reader.port
@@ -106,7 +106,7 @@ class ReaderThread(threading.Thread):
                     return
             except PortError as error:
                 self._say("lost", str(error))
-            except Exception as error:  # a fault of ours with one port's bytes must not silence the reader for good
+            except Exception as error:  # a bug triggered by one port's bytes must not stop the reader permanently
                 log.exception(
                     "reader.fault",
                     "a fault in the agent; opens the port again; please report this",
@@ -120,9 +120,10 @@ class ReaderThread(threading.Thread):
                 backoff.reset()
 
     def _pause(self, pause_us: int, device: tuple[int, str] | None) -> bool:
-        """Wait with the port closed, and go on telling that nothing comes: a dead reader must not hold the promise back.
+        """Wait with the port closed, and keep reporting that nothing comes: a dead reader must not hold the watermark
+        back.
 
-        Ends before its time, with True, when the path leads to another device than the one that failed: one was plugged in.
+        Returns True early if the path leads to another device than the one that failed: a device was plugged in.
         """
         until_ns = time.monotonic_ns() + 1000 * pause_us
         while not self._stopping.is_set() and (now_ns := time.monotonic_ns()) < until_ns:
@@ -136,7 +137,7 @@ class ReaderThread(threading.Thread):
         return False
 
     def _check_moved(self, device: tuple[int, str] | None) -> None:
-        """A device that came back under another name may leave the old one open and silent for ever."""
+        """Raise PortError if the path leads to another device: the old one would stay open and silent forever."""
         now = device_of(self.reader.port)
         if device is not None and now is not None and now != device:
             raise PortError(
@@ -171,7 +172,7 @@ class ReaderThread(threading.Thread):
                 host_session.since_us = max(host_session.since_us, self._host_us(now_ns))
                 self._say(
                     "reading",
-                    f"started again, it sent nothing good; it says: {host_session.session.complaint or 'nothing'}",
+                    f"started again after no good frame; last complaint: {host_session.session.complaint or 'none'}",
                 )
             if readings or now_ns - reported_ns >= self._pace.clear_ns:
                 reported_ns = now_ns

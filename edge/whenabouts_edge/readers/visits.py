@@ -1,30 +1,30 @@
-"""Visits of tags at one reader: each is entered at its first read and left somewhere behind its last one.
+"""Visits of tags at one reader: a tag enters at its first read and leaves at an uncertain moment after its last one.
 
-What is assumed, and by nobody but the operator known: a tag that is there is read at least once in every leave_us during
-which the reader looks. Then a tag that was not read for so long has left, and both ends of a visit have an interval:
+The operator must guarantee this assumption: a tag that is present is read at least once in every leave_us during which
+the reader scans. Then a tag that was not read for that long has left, and both ends of a visit have an interval:
 
     reads      [--1--]   [--2--]        [--n--]
     entered    [-----]                                       the stamp of the first read
-    left                                [--------------------]  from the last read to the moment it was found absent
+    left                                [--------------------]  from the last read to the moment its absence is certain
                                                |<- leave_us ->|
 
-A reader that is unplugged, or dead, looks at nothing: its silence proves nothing. So leave_us counts from the last read or
-from the moment since which the reader has looked without a break, whichever is later, and only as far as it is known to
-have looked. Where stamps leave open whether there was a pause there was none: one visit goes on.
+An unplugged or dead reader scans nothing: its silence proves nothing. So leave_us counts from the last read or from the
+start of the uninterrupted scan, whichever is later, and only while the reader is known to scan. If stamps leave open
+whether there was a pause, the visit continues.
 
-A tag that is expected and was not read since the reader began to look is told absent, once, with the interval of that look.
+A tag that is expected and was not read since the scan began is reported absent, once, with the interval of that scan.
 
-Reads may come in any order as long as they are not earlier than what `advance` said is clear; they are taken in the order
-of their earliest moments. A change is told as soon as it is sure, and its latest moment is never before one that was clear
-already, so a promise that rests on clear moments covers it.
+Reads may come in any order as long as they are not earlier than the clear_us of `advance`; they are processed in the
+order of their earliest moments. A change is reported as soon as it is certain, and its latest moment is never before a
+moment that was already clear, so a watermark based on clear moments covers it.
 
-Limits: `tags_max` tags are remembered. While there are so many, reads of others make no visit, counted in `untracked`; a
-visit that is entered within leave_us of such reads begins, as far as is known, with the first of them: its interval says
-so. MAX_WAITING reads wait for their order; beyond it the oldest are taken at once, counted in `hurried`. `late` counts
-reads before a clear moment.
+Limits: `tags_max` tags are remembered. While that many are present, reads of others make no visit and are counted in
+`untracked`; a visit that begins within leave_us of such reads may have begun with the first of them, so its interval
+includes them. MAX_WAITING reads wait for their order; beyond that the oldest are processed at once, counted in
+`hurried`. `late` counts reads before a clear moment.
 
-Integer microseconds of the host's clock; the same on boards. Cost: one search in a map a read; all tags are looked through
-when the first may have left, at most once a leave_us for tags that stay.
+Integer microseconds of the host's clock; the same on boards. Cost: one map lookup a read; all tags are visited when the
+first may have left, at most once a leave_us for tags that stay.
 """
 
 TYPE_CHECKING = False
@@ -38,10 +38,10 @@ ENTER, LEAVE, ABSENT = "enter", "leave", "absent"
 
 
 class Change:
-    """One end of a visit, or an expected tag that is not there; its moment lies in [earliest_us, latest_us].
+    """One end of a visit, or the absence of an expected tag; its moment lies in [earliest_us, latest_us].
 
-    visit: its number, from 0 (None for absent). reads: how many made it so far. stay_us: (least, most) time between enter
-    and leave, None before the leave. mark: what the caller gave with the read that the change rests on.
+    visit: its number, from 0 (None for absent). reads: number of reads so far. stay_us: (least, most) time between
+    enter and leave, None before the leave. mark: the caller's value for the read that caused the change.
     """
 
     __slots__ = ("earliest_us", "event", "key", "latest_us", "mark", "reads", "stay_us", "visit")
@@ -62,7 +62,7 @@ class Change:
 
 
 class _Tag:
-    """A tag that is there: bounds of its first and its last read."""
+    """A tag that is present: bounds of its first and its last read."""
 
     __slots__ = ("first_us", "last_us", "mark", "reads", "visit")
 
@@ -86,11 +86,9 @@ class Visits:
         self._awaited = sorted(set(expected))
         self._waiting: list[tuple[int, int, str, Any]] = []  # in the order of their stamps
         self._clear_us: int | None = None  # the newest moment of `advance`
-        self._since_us = 0  # the reader has looked without a break since
-        self._due_us: int | None = None  # no tag can have left before
-        self._ignored: tuple[int, int] | None = (
-            None  # earliest and latest moment of reads without room, without a pause
-        )
+        self._since_us = 0  # start of the uninterrupted scan
+        self._due_us: int | None = None  # no tag can have left earlier
+        self._ignored: tuple[int, int] | None = None  # earliest and latest moment of untracked reads without a pause
         self._visits = 0
         self.untracked = 0
         self.hurried = 0
@@ -98,11 +96,11 @@ class Visits:
 
     @property
     def present(self) -> int:
-        """How many tags are there, as far as is known."""
+        """Number of tags that are present, as far as is known."""
         return len(self._tags)
 
     def read(self, key: str, earliest_us: int, latest_us: int, mark: "Any" = None) -> None:
-        """A read, taken by the next `advance` that finds it in its order."""
+        """Add a read; `advance` processes it in its order."""
         if self._clear_us is not None and earliest_us < self._clear_us:
             self.late += 1
         at = len(self._waiting)
@@ -111,10 +109,10 @@ class Visits:
         self._waiting.insert(at, (earliest_us, latest_us, key, mark))
 
     def advance(self, clear_us: int, since_us: int, looked_us: int) -> "list[Change]":
-        """The changes that are sure by now.
+        """The changes that are certain by now.
 
-        clear_us: every later read happens then or later. since_us: the reader has looked without a break since then; while
-        it does not look, now. looked_us: by then it surely did.
+        clear_us: no later read happens before it. since_us: start of the current uninterrupted scan (now, if not
+        scanning). looked_us: latest time the reader is known to have scanned.
         """
         before_us = self._clear_us
         if before_us is None:
@@ -137,7 +135,7 @@ class Visits:
         return changes
 
     def finish(self) -> "list[Change]":
-        """Nothing more is read: what waits is taken. Tags that are there have not left."""
+        """Process the waiting reads at the end of input. Tags that are present have not left."""
         return self._take(len(self._waiting))
 
     def _take(self, count: int) -> "list[Change]":
@@ -182,15 +180,15 @@ class Visits:
             self._ignored = self._ignored[0], max(self._ignored[1], latest_us)
 
     def _after_ignored(self, earliest_us: int) -> bool:
-        """Whether all tags whose reads made no visit had surely left before this moment."""
+        """True if all tags of untracked reads had certainly left before this moment."""
         return self._ignored is not None and earliest_us > max(self._ignored[1], self._since_us) + self._leave_us
 
     def _over_us(self, tag: _Tag) -> int:
-        """By then it has left, if it is not read before."""
+        """The time by which the tag has left unless it is read again."""
         return max(tag.last_us[1], self._since_us) + self._leave_us
 
     def _left(self, sure_us: int) -> "list[Change]":
-        """The tags that were not read for long enough before this moment, in the order of their last reads."""
+        """Leaves of the tags without a read for long enough before this moment, in the order of their last reads."""
         gone, due_us = [], None
         for key in sorted(self._tags):
             tag = self._tags[key]
@@ -210,7 +208,9 @@ class Visits:
         return changes
 
     def _change(self, event: str, key: str, earliest_us: int, read_us: int) -> Change:
-        """A change that silence has shown: its latest moment is when it was sure, and not before what was clear already."""
+        """A change proved by silence: its latest moment is when it became certain, but not before a moment already
+        clear.
+        """
         latest_us = max(read_us, self._since_us) + self._leave_us
         if self._clear_us is not None:
             latest_us = max(latest_us, self._clear_us)

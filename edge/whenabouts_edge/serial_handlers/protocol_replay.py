@@ -3,19 +3,19 @@
     replay:///var/lib/whenabouts/dock.trace?speed=10      absolute path
     replay://captures/dock.trace?end=loop                 path relative to the working directory
 
-PATH  any format that `trace` reads; write %3F for a question mark and %25 for a percent sign in it.
+PATH  a file in any format of `trace`; write %3F for a question mark and %25 for a percent sign in it.
 speed a positive decimal number, 10 plays ten times as fast (default 1); `max` leaves no time between records.
-end   what reading does after the last byte: `block` (default) waits like a silent device,
+end   effect of a read after the last byte: `block` (default) waits like a silent device,
       `empty` returns b"" at once like the end of a file,
       `disconnect` raises SerialException("device disconnected"), `loop` begins again.
-match `tx`: what followed a write in the trace comes only after the program has written the same bytes,
-      and as long after it as recorded.
+match `tx`: the data after a write in the trace comes only after the program has written the same bytes,
+      with the recorded delay.
 
 The trace starts when the port is opened, with an empty buffer; closing and opening starts it again. A recorded error
-is raised by the read that comes to it, once. Port settings and modem lines are accepted and change nothing. What
-bytes come when is decided in `trace.player`.
+is raised once, by the read that reaches it. Port settings and modem lines are accepted and change nothing.
+`trace.player` decides which bytes are available when.
 
-Beside pyserial's attributes: `replay_records_total` (None while the trace is too long to count at opening),
+Attributes in addition to pyserial's: `replay_records_total` (None while the trace is too long to count at opening),
 `replay_records_played`, `replay_finished` (everything played and read), `replay_mismatches` and
 `replay_last_mismatch` (expected, written) for match=tx. One thread may read while another writes. Cost: one lock a
 call.
@@ -37,8 +37,8 @@ from whenabouts_edge.trace.player import Player
 from whenabouts_edge.trace.reader import Trace, open_trace
 
 COUNT_BYTES_MAX = 8 * 1024 * 1024
-"""Traces up to this size are read through at opening, to know how many records there are; longer ones would hold up the
-opening for seconds."""
+"""Traces up to this size are read through at opening to count their records; longer ones would delay the opening by
+seconds."""
 
 End = Literal["block", "empty", "disconnect", "loop"]
 _ENDS = ("block", "empty", "disconnect", "loop")
@@ -47,7 +47,7 @@ _FORM = "replay://PATH[?speed=NUMBER|max][&end=block|empty|disconnect|loop][&mat
 
 @dataclass(frozen=True, slots=True)
 class ReplayUrl:
-    """What a replay:// URL asks for; `speed` is None for max."""
+    """The parts of a replay:// URL; `speed` is None for max."""
 
     path: Path
     speed: Decimal | None = Decimal(1)
@@ -59,7 +59,7 @@ def parse_url(url: str) -> ReplayUrl:
     """The parts of a replay:// URL.
 
     Raises:
-        ValueError: a key or a value is not one of those above; the text names the allowed ones.
+        ValueError: an unknown key or a value out of range; the text names the allowed ones.
     """
     scheme, separator, rest = url.partition("://")
     path, _, query = rest.partition("?")
@@ -86,10 +86,10 @@ def parse_url(url: str) -> ReplayUrl:
 
 
 def speed_of(text: str) -> Decimal | None:
-    """The speed that a text asks for, None for max.
+    """The speed in a text, None for max.
 
     Raises:
-        ValueError: it is no number in the allowed range.
+        ValueError: it is not a number in the allowed range.
     """
     if text == "max":
         return None
@@ -112,7 +112,7 @@ class Serial(SerialBase):  # type: ignore[misc]  # pyserial has no type informat
         self._end: End = "block"
         self._cancelled = False
         self.replay_records_total: int | None = None
-        self.replay_start_ns: int | None = None  # the moment from which the trace is played, monotonic
+        self.replay_start_ns: int | None = None  # start of the replay, monotonic
         super().__init__(*args, **kwargs)
 
     def open(self) -> None:
@@ -149,7 +149,7 @@ class Serial(SerialBase):  # type: ignore[misc]  # pyserial has no type informat
             self.is_open = True
 
     def close(self) -> None:
-        """Ends the replay; a read that waits in another thread returns what it has."""
+        """Ends the replay; a read that waits in another thread returns the bytes it has."""
         with self._changed:
             self.is_open = False
             self._changed.notify_all()
@@ -161,7 +161,7 @@ class Serial(SerialBase):  # type: ignore[misc]  # pyserial has no type informat
 
     @property
     def replay_finished(self) -> bool:
-        """Whether every record has been played and every byte read; never with end=loop."""
+        """True if every record has been played and every byte read; never with end=loop."""
         with self._changed:
             if self.is_open:
                 self._playing()
@@ -169,7 +169,7 @@ class Serial(SerialBase):  # type: ignore[misc]  # pyserial has no type informat
 
     @property
     def replay_mismatches(self) -> int:
-        """Writes that were not what the trace had at that place (match=tx)."""
+        """Number of writes that differ from the trace at that place (match=tx)."""
         return self._player.mismatches if self._player is not None else 0
 
     @property
@@ -188,11 +188,11 @@ class Serial(SerialBase):  # type: ignore[misc]  # pyserial has no type informat
 
     @property
     def out_waiting(self) -> int:
-        """Always 0: what is written has gone at once."""
+        """Always 0: written bytes are sent at once."""
         return 0
 
     def read(self, size: int = 1) -> bytes:
-        """Up to `size` bytes, within the time-out as of any pyserial port.
+        """Up to `size` bytes, within pyserial's time-out.
 
         Raises:
             SerialException: a recorded error, or the end with end=disconnect; bytes before it are returned first.
@@ -202,7 +202,7 @@ class Serial(SerialBase):  # type: ignore[misc]  # pyserial has no type informat
         with self._changed:
             self._playing()
             while len(data) < size and self.is_open:
-                now_ns = time.monotonic_ns()  # before playing: after the deadline there was nothing up to it
+                now_ns = time.monotonic_ns()  # before playing: if it is past the deadline, nothing came by then
                 player = self._playing()
                 data += player.take(size - len(data))
                 if len(data) == size or self._at_end(player, data) or self._cancelled:
@@ -215,7 +215,7 @@ class Serial(SerialBase):  # type: ignore[misc]  # pyserial has no type informat
         return bytes(data)
 
     def write(self, data: Any) -> int:
-        """Takes the bytes; with match=tx they release what the trace has after them."""
+        """Takes the bytes; with match=tx they release the data after them in the trace."""
         written = bytes(data)
         with self._changed:
             player = self._playing()
@@ -229,7 +229,7 @@ class Serial(SerialBase):  # type: ignore[misc]  # pyserial has no type informat
         return len(written)
 
     def flush(self) -> None:
-        """Nothing waits for being sent."""
+        """Does nothing: no bytes wait to be sent."""
 
     def reset_input_buffer(self) -> None:
         """Drops the bytes that could be read now."""
@@ -238,18 +238,18 @@ class Serial(SerialBase):  # type: ignore[misc]  # pyserial has no type informat
             player.take(player.waiting_bytes)
 
     def reset_output_buffer(self) -> None:
-        """Nothing waits for being sent."""
+        """Does nothing: no bytes wait to be sent."""
         with self._changed:
             self._playing()
 
     def cancel_read(self) -> None:
-        """Makes a waiting read, or else the next one, return what it has."""
+        """Makes a waiting read, or else the next one, return the bytes it has."""
         with self._changed:
             self._cancelled = True
             self._changed.notify_all()
 
     def cancel_write(self) -> None:
-        """Writes never wait."""
+        """Does nothing: writes never wait."""
 
     @property
     def cts(self) -> bool:
@@ -272,7 +272,7 @@ class Serial(SerialBase):  # type: ignore[misc]  # pyserial has no type informat
         return True
 
     def _reconfigure_port(self, force_update: bool = False) -> None:
-        """A trace was taken with its own settings."""
+        """Does nothing: a trace was taken with its own settings."""
 
     def _update_break_state(self) -> None:
         pass
@@ -284,7 +284,7 @@ class Serial(SerialBase):  # type: ignore[misc]  # pyserial has no type informat
         pass
 
     def _playing(self) -> Player:
-        """The player, with everything played that is due; call it with the lock held."""
+        """The player, after playing all due records; call it with the lock held."""
         if not self.is_open or self._player is None:
             raise PortNotOpenError()
         try:
@@ -294,7 +294,7 @@ class Serial(SerialBase):  # type: ignore[misc]  # pyserial has no type informat
         return self._player
 
     def _at_end(self, player: Player, data: bytearray) -> bool:
-        """Whether waiting longer is pointless; raises what has to be raised when no bytes come before it."""
+        """True if waiting longer is pointless; raises a pending error when no bytes come before it."""
         if not data and (error := player.take_error()) is not None:
             raise SerialException(error)
         if data and player.holds_error:

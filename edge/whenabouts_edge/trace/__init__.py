@@ -1,5 +1,4 @@
-"""Capture and replay of serial traffic: the trace format, readers of other formats, the player behind replay:// and
-the recorder."""
+"""Traces of serial traffic: the trace format, readers of other formats, and the player behind replay://."""
 
 from whenabouts_edge.trace.format import (
     Head,

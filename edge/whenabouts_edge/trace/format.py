@@ -6,19 +6,19 @@ A trace is a text file of JSON lines, one object a line, ended by a line feed. L
      "bytesize":8,"parity":"N","stopbits":1,"clock_bound_us":1500}
 
 `wall_us` (microseconds since 1970 UTC) and `monotonic_ns` are one moment on two clocks; `wall_us` is null where it is
-not known, as are the port's settings. `clock_bound_us` is optional: how wrong wall_us may be. All further lines are
+unknown, as are the port's settings. `clock_bound_us` is optional: the largest error of wall_us. All further lines are
 records, in the order in which they returned:
 
     {"d":"rx","entry_ns":81250000000,"return_ns":81250140000,"hex":"ff00031d0c"}
     {"d":"tx","entry_ns":81260000000,"return_ns":81260090000,"hex":"ff1403"}
     {"d":"error","entry_ns":81270000000,"return_ns":81290000000,"error":"device disconnected"}
 
-Times are monotonic nanoseconds of the machine that captured, entry_ns <= return_ns. No byte of an rx record reached
-the host before entry_ns, and all had by return_ns. An rx record without bytes says that nothing arrived in between. A
+Times are monotonic nanoseconds of the capturing machine, entry_ns <= return_ns. No byte of an rx record reached
+the host before entry_ns, and all had by return_ns. An rx record without bytes means that nothing arrived in between. A
 tx record was handed to the driver between its two times. An error record ended the capture: the port failed between
 its times. Unknown fields are ignored; an unknown version is refused.
 
-This file has the pure part, values to lines and back. Reading files, with their torn ends, is `reader`.
+This module has the pure part, values to lines and back. `reader` reads files, including torn ones.
 """
 
 import json
@@ -31,7 +31,7 @@ RECORD_BYTES_MAX = 65_536
 """Longest data of one record, 16 times the longest chunk; a writer refuses more."""
 
 LINE_BYTES_MAX = 262_144
-"""Longest line a reader takes, room for the longest record and a long error text; more is a TraceError, so no file
+"""Longest line that a reader accepts, room for the longest record and a long error text; more is a TraceError, so no file
 can fill the memory."""
 
 ERROR_CHARS_MAX = 4096
@@ -41,12 +41,12 @@ Direction = Literal["rx", "tx", "error"]
 
 
 class TraceError(Exception):
-    """A trace cannot be read on: file and line, what was found, what was expected."""
+    """A trace cannot be read further; the text names file and line, what was found and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where and when a trace was taken; None where the file does not say."""
+    """Where and when a trace was taken; None for unknown values."""
 
     port: str
     monotonic_ns: int = 0
@@ -70,7 +70,7 @@ class Record:
 
 
 class LineError(ValueError):
-    """One line does not follow the format; the reader adds file and line number."""
+    """A line that does not follow the format; the reader adds file and line number."""
 
     def __init__(self, actual: str, expected: str) -> None:
         super().__init__(f"found {actual}, expected {expected}")
@@ -112,7 +112,7 @@ def encode_record(record: Record) -> bytes:
 
 
 def decode_head(line: bytes) -> Head:
-    """The head back from its line.
+    """The head in a line.
 
     Raises:
         LineError: it is not a head of this version.
@@ -137,10 +137,10 @@ def decode_head(line: bytes) -> Head:
 
 
 def decode_record(line: bytes) -> Record:
-    """A record back from its line.
+    """The record in a line.
 
     Raises:
-        LineError: a field is missing or is not what the format says.
+        LineError: a field is missing or malformed.
     """
     fields = _object(line)
     direction = fields.get("d")
@@ -192,12 +192,12 @@ def _bytes(fields: dict[str, Any]) -> bytes:
         data = bytes.fromhex(digits)
     except ValueError:
         data = None
-    if data is None or len(digits) != 2 * len(data):  # fromhex() lets blanks pass
+    if data is None or len(digits) != 2 * len(data):  # fromhex() accepts blanks
         raise LineError(f'"hex": {_short(digits)}', "pairs of hexadecimal digits")
     return data
 
 
 def _short(value: object) -> str:
-    """What was found, short enough for an error text."""
+    """The value, short enough for an error text."""
     text = "nothing" if value is None else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,8 +1,8 @@
-"""Lines of a trace file, one at a time, with the ends that a power cut leaves.
+"""Lines of a trace file, one at a time; handles file ends damaged by a power cut.
 
-A cut tears the last line, and some file systems fill the rest of the last block with zero bytes. Both are marked as
-torn, so that a format can take them for the end of the file. A line that is too long ends with an error before it is
-in memory.
+A power cut tears the last line, and some file systems fill the rest of the last block with zero bytes. Such a line is
+marked as torn, so that a format can treat it as the end of the file. A line that is too long raises an error before it
+is in memory.
 """
 
 from collections.abc import Iterator
@@ -17,8 +17,9 @@ _BLOCK_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line without its line end; `torn` when the file ends inside it (the last line has no line feed, or zero
-    bytes follow)."""
+    """One line without its line end; `torn` if the file ends inside it (the last line has no line feed, or zero bytes
+    follow).
+    """
 
     number: int
     data: bytes

@@ -1,14 +1,14 @@
-"""Plays a trace against a clock: which bytes a program could have read by now. Pure; time and writes are handed in.
+"""Plays a trace against a clock: decides which bytes a program could have read by now. Pure; times and writes are
+arguments.
 
-A record becomes available at (its return_ns - the first record's entry_ns) / speed after the start, never before.
-Records that are due wait, unread bytes beyond BUFFER_BYTES_MAX hold the trace up (a real port would drop them),
-nothing is lost.
+A record becomes available at (its return_ns - the first record's entry_ns) / speed after the start, never before. Due
+records wait while unread bytes exceed BUFFER_BYTES_MAX (a real port would drop bytes); nothing is lost.
 
-With match_tx the trace stands still at each tx record until the program has written those bytes; then time is counted
-on from that write, so an answer comes as long after its command as it did, whether the program asks later or sooner
-than the recorded one. Without this a replay runs ahead of a program that asks and waits. Writes are compared as one
-stream: a command may come in several writes. A write that differs is counted and dropped; a command that was begun
-and then left is counted and dropped too.
+With match_tx the trace stops at each tx record until the program has written those bytes. Time then continues from that
+write, so an answer follows its command after the recorded delay, whether the program asks later or sooner than the
+recorded one. Without match_tx a replay runs ahead of a program that asks and waits. Writes are compared as one stream:
+a command may come in several writes. A write that differs, and a command that was begun but not completed, are counted
+and dropped.
 """
 
 from collections import deque
@@ -18,20 +18,20 @@ from decimal import Decimal
 from whenabouts_edge.trace.format import Record
 
 BUFFER_BYTES_MAX = 4096
-"""One tty buffer: unread bytes that hold the trace up until the program has read."""
+"""One tty buffer: with this many unread bytes the trace waits until the program has read."""
 
 PENDING_WRITES_MAX = 1024
-"""Writes kept while the trace has not come to its next tx record; more are counted as mismatches and dropped."""
+"""Writes kept until the trace reaches its next tx record; more are counted as mismatches and dropped."""
 
 
 class Player:
-    """One run through the records, or runs without end when `loop`.
+    """One pass through the records, or endless passes with `loop`.
 
     Args:
         records: opens a new pass over the trace.
         start_ns: the moment of the start, monotonic.
         speed: 10 is ten times as fast; None leaves no time between records.
-        match_tx: hold what follows a tx record until it was written.
+        match_tx: hold the data after a tx record until the program has written its bytes.
         loop: begin again after the last record. A pass without any byte to read ends the loop.
     """
 
@@ -53,7 +53,7 @@ class Player:
         self._writes: deque[tuple[bytes, int]] = deque()
         self._partial = b""
         self._written_ns = start_ns
-        self._base_ns = start_ns  # this moment on the player's clock is _base_trace_ns in the trace
+        self._base_ns = start_ns  # the moment on the player's clock that is _base_trace_ns in the trace
         self._base_trace_ns: int | None = None
         self._due_ns = start_ns
         self._pass_bytes = 0
@@ -72,23 +72,23 @@ class Player:
 
     @property
     def finished(self) -> bool:
-        """Every record has been played and every byte read."""
+        """True if every record has been played and every byte read."""
         return self._ended and not self._buffer and self._error is None
 
     @property
     def holds_error(self) -> bool:
-        """A recorded error waits to be taken; the trace stands still until then."""
+        """True if a recorded error waits to be taken; the trace stops until then."""
         return self._error is not None
 
     @property
     def expected_write(self) -> bytes | None:
-        """The rest of the tx record at which the trace stands still, or None."""
+        """The rest of the tx record at which the trace waits, or None."""
         if self._match_tx and self._next is not None and self._next.direction == "tx":
             return self._next.data[len(self._partial) :]
         return None
 
     def advance(self, now_ns: int) -> None:
-        """Plays what is due at `now_ns`; call it before looking at the buffer."""
+        """Plays the records due at `now_ns`; call it before reading the buffer."""
         while self._next is not None and self._error is None and len(self._buffer) < BUFFER_BYTES_MAX:
             if self._match_tx and self._next.direction == "tx":
                 if not self._written(self._next.data):
@@ -102,7 +102,7 @@ class Player:
             self._step()
 
     def next_due_ns(self) -> int | None:
-        """When advance() will have more to play; None when it takes a read, a write, or the trace is over."""
+        """The time when advance() has more to play; None if that needs a read or a write, or the trace is over."""
         if (
             self._next is None
             or self._error is not None
@@ -113,20 +113,20 @@ class Player:
         return self._due_ns
 
     def take(self, size: int) -> bytes:
-        """Up to `size` bytes that are available."""
+        """Takes up to `size` available bytes."""
         data = bytes(self._buffer[:size])
         del self._buffer[:size]
         return data
 
     def take_error(self) -> str | None:
-        """The text of a recorded error, once, after the bytes before it have been taken."""
+        """Takes the text of a recorded error, once, after the bytes before it have been taken."""
         if self._buffer:
             return None
         error, self._error = self._error, None
         return error
 
     def wrote(self, data: bytes, now_ns: int) -> None:
-        """Notes what the program has written, and plays what that releases."""
+        """Records the program's write, and plays the records that it releases."""
         self.advance(now_ns)
         if not self._match_tx or not data:
             return
@@ -144,7 +144,7 @@ class Player:
             self._error = record.error
 
     def _step(self) -> None:
-        """Goes to the next record and finds when it is due; at the end to the next pass."""
+        """Goes to the next record, or at the end to the next pass, and computes when it is due."""
         self._next = next(self._source, None)
         if self._next is None and self._loop and self._pass_bytes:
             self._pass_bytes = 0
@@ -165,7 +165,7 @@ class Player:
         self._due_ns = max(self._due_ns, self._base_ns + wait_ns)
 
     def _written(self, expected: bytes) -> bool:
-        """Whether the writes so far hold all of `expected`; takes them away, and what differs."""
+        """True if the writes so far contain all of `expected`; removes those bytes, and writes that differ."""
         while self._partial != expected:
             if not self._writes:
                 return False

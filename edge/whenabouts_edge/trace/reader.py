@@ -1,8 +1,8 @@
 """Opens a trace of any known format and yields its records lazily.
 
-The format is told by the first line, not by the name. A torn last line is the mark of a power cut: it is dropped and
-reported in `warnings`, the records before it are good. Any other line that does not follow its format is a
-TraceError, because what follows it cannot be trusted.
+The first line determines the format, not the file name. A torn last line is the result of a power cut: it is dropped
+and reported in `warnings`; the records before it are good. Any other line that does not follow its format is a
+TraceError, because the lines after it cannot be trusted.
 """
 
 from collections.abc import Iterator
@@ -17,18 +17,18 @@ from whenabouts_edge.trace.transport import TransportParser, looks_like_transpor
 Format = Literal["whenabouts", "spy", "transport"]
 
 WARNINGS_MAX = 100
-"""More warnings than this are counted in the last one, not kept."""
+"""Number of warnings kept; further ones are counted in the last one."""
 
 
 class Parser(Protocol):
-    """Lines of one format to records; a LineError says what is wrong with a line."""
+    """Converts lines of one format to records; a LineError describes a malformed line."""
 
     def feed(self, line: Line) -> list[Record]: ...
     def end(self) -> list[Record]: ...
 
 
 class Trace:
-    """A trace file. `records()` may be called again and again; each call reads the file from its beginning.
+    """A trace file. `records()` may be called repeatedly; each call reads the file from its beginning.
 
     `warnings` belongs to the latest pass and is complete when that pass has ended: a torn last line, a clock that was
     set back.
@@ -82,7 +82,7 @@ class Trace:
 
 
 def open_trace(path: str | Path) -> Trace:
-    """The trace in a file, in our own format, as pyserial's spy:// or as hs-mercury-api wrote it.
+    """The trace in a file: in our own format, or written by pyserial's spy:// or by hs-mercury-api.
 
     Raises:
         OSError: the file cannot be read.

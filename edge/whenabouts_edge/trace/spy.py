@@ -4,13 +4,13 @@
     000003.102 RX   0000  48 45 4C 4C 4F                                    HELLO
 
 Seconds since the port was assigned, label, offset, up to 16 bytes, ASCII. Offset 0000 begins a chunk, growing offsets
-continue it; lines of a reading and a writing thread may lie between each other. Other labels (control lines, BRK,
-Q-RX ...) are skipped.
+continue it; lines of a reading and a writing thread may be interleaved. Other labels (control lines, BRK, Q-RX ...) are
+skipped.
 
 A spy file has no absolute time and stamps only the return of a read, to the millisecond, by a clock that can be set.
-What can be said honestly: bytes arrived after the port was opened or last emptied (`reset_input_buffer`), and before
-the stamp plus half a millisecond. Where the clock was set back, the reader says so and
-counts on from the stamp before; how long that gap was nobody knows.
+Only these bounds hold: bytes arrived after the port was opened or last emptied (`reset_input_buffer`), and before the
+stamp plus half a millisecond. Where the clock was set back, the parser warns and continues from the previous stamp; the
+length of that gap is unknown.
 """
 
 import re
@@ -25,13 +25,13 @@ from whenabouts_edge.trace.format import RECORD_BYTES_MAX, Direction, LineError,
 from whenabouts_edge.trace.lines import Line
 
 ROUNDING_NS = 500_000
-"""Stamps are rounded to the millisecond: the truth lies up to this much on either side."""
+"""Stamps are rounded to the millisecond: the true time lies up to this much on either side."""
 
 INTERLEAVED_MAX = 64
-"""So many chunks may begin while one of another thread is still being written; then that one counts as complete."""
+"""Most chunks that may begin while one of another thread is being written; then that one counts as complete."""
 
 INTERLEAVED_NS = 100_000_000
-"""Lines of two threads may change places: stamps that go back no further than this are not a clock that was set."""
+"""Lines of two threads may be swapped: stamps that go back by at most this do not mean that the clock was set."""
 
 _COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
 _LINE = re.compile(r"(-?\d+)\.(\d{3}) (\S+) *(.*)")
@@ -41,7 +41,7 @@ _ROW_COLUMNS = _HEX_COLUMNS + 1 + 16
 
 
 def looks_like_spy(first_line: bytes) -> bool:
-    """Whether a file that begins with this line is a spy file."""
+    """True if a file that begins with this line is a spy file."""
     return re.match(rb"-?\d{5,}\.\d{3} [A-Z][A-Z-]{1,3} ", _COLOUR.sub(b"", first_line)) is not None
 
 
@@ -55,8 +55,9 @@ class _Chunk:
 
 
 class SpyParser:
-    """Joins dump lines to chunks, given out in the order in which they began; times count from the start of the file,
-    less than none before it."""
+    """Joins dump lines to chunks, returned in the order in which they began. Times count from the start of the file and
+    are never below 0.
+    """
 
     def __init__(self, warn: Callable[[str], None]) -> None:
         self._warn = warn
@@ -69,7 +70,7 @@ class SpyParser:
         """The chunks that this line completes.
 
         Raises:
-            LineError: it is not what spy:// writes.
+            LineError: the line does not have the format of spy://.
         """
         text = _COLOUR.sub(b"", line.data).decode("ascii", "replace")
         match = _LINE.fullmatch(text)
@@ -141,10 +142,10 @@ class SpyParser:
 
 
 def to_spy(records: Iterable[Record], start_ns: int) -> Iterator[str]:
-    """Records as lines of a spy file, for reading by eye; stamps are returns, counted from `start_ns`.
+    """Records as lines of a spy file, for people; stamps are return times, counted from `start_ns`.
 
-    What the format has no room for is lost: entry times, and all below a millisecond. An error becomes a line with
-    label ERR, which readers skip.
+    Data without a place in the format is lost: entry times, and fractions of a millisecond. An error becomes a line
+    with label ERR, which readers skip.
     """
     for record in records:
         seconds = (record.return_ns - start_ns) / 1_000_000_000

@@ -1,4 +1,4 @@
-"""Reads and writes the `*.transport` form of ThingMagic's library: dialogues with its readers, one frame a piece of text.
+"""Reads and writes the `*.transport` format of ThingMagic's library: dialogues with its readers, one block of text a frame.
 
     Sending: VERSION                       1605291.034818992
              ff 00 03 1d 0c                                    |.....|
@@ -6,7 +6,7 @@
              ff 14 03 00 00 14 12 08  00 30 00 00 02 20 16 12  |.........0... ..|
 
 A head line with direction, command and monotonic seconds, then a hex dump of the whole frame. The stamp of an answer
-is the time at which it had been received; it cannot have begun before its command was sent, so the head line before
+is the time at which it had been received; it cannot have begun before its command was sent, so the previous head line
 bounds it from below.
 """
 
@@ -22,7 +22,7 @@ _DUMP = re.compile(rb" {4,}((?:[0-9a-f]{2} {1,2})+) *\|.*\|")
 
 
 def looks_like_transport(first_line: bytes) -> bool:
-    """Whether a file that begins with this line is a transport capture."""
+    """True if a file that begins with this line is a transport capture."""
     return _HEAD.fullmatch(first_line) is not None
 
 
@@ -36,7 +36,7 @@ class TransportParser:
         self._data = bytearray()
 
     def feed(self, line: Line) -> list[Record]:
-        """The frame that this line completes by beginning another.
+        """The frame that is complete because this line begins another.
 
         Raises:
             LineError: it is neither head nor dump.
@@ -72,7 +72,7 @@ class TransportParser:
 def to_transport(records: Iterable[Record], warn: Callable[[str], None]) -> Iterator[str]:
     """Records of a dialogue with a ThingMagic reader as lines of a transport file, one frame after the other.
 
-    A frame has the time at which the record that completed it returned. What the format has no room for is lost: entry
+    A frame has the return time of the record that completed it. Data without a place in the format is lost: entry
     times, silence, errors, and bytes in no good frame, which are counted in a warning at the end. Commands are named by
     their number.
     """

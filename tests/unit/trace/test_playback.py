@@ -202,7 +202,7 @@ def test_the_command_ends_clean_at_ctrl_c(tmp_path):
     """While it waits for a program: exit code 0, a summary, no traceback, and the terminal is gone."""
     port = tmp_path / "port"
     child = edge(TRACE, "--pty", port, "--json")
-    assert "waits for a program" in child.stderr.readline()
+    assert "waiting for a program" in child.stderr.readline()
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=30)
     assert child.returncode == 0, err
