@@ -1,11 +1,12 @@
-"""Fills the virtual environment .venv: `python tools/set_up.py demo` or `all`; what `make demo` and `make setup` run.
+"""Fills the virtual environment .venv: `python tools/set_up.py demo` or `all`; run by `make demo` and `make setup`.
 
-Compiling the engines needs few packages, and takes about as long as installing Spark. So two lanes run side by side: one
-installs what the engines are compiled with and compiles them, the other installs the rest and makes Spark start quickly.
-`demo` installs and compiles what the demonstration runs; `all` installs and compiles everything.
+Compiling the engines needs few packages, and takes about as long as installing Spark. So two lanes run side by side:
+one installs the packages for compiling the engines and compiles them, the other installs the rest and makes Spark start
+quickly. `demo` installs and compiles what the demonstration runs; `all` installs and compiles everything.
 
-The Python of the machine runs this file, makes the environment with rich in it, and goes on with the Python of that.
-What pip says goes to .venv/setup.log. What was interrupted is begun again; pip leaves alone what is there.
+The machine's Python runs this file, creates the environment with rich in it, and continues with the Python of the
+environment. pip's output goes to .venv/setup.log. An interrupted step is repeated; pip skips packages that are
+installed.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ PYTHON = str(VENV / "bin" / "python")
 LOCKS = {"demo": "requirements-demo.lock", "all": "requirements.lock"}
 STAMPS = {"demo": (".demo-ready",), "all": (".demo-ready", ".ready")}
 SOURCES = ("protocol", "hardware", "edge", "cloud", "firmware_sim")
-FIRST = ("rich", "markdown-it-py", "mdurl", "pygments", "setuptools")  # bars, and what Spark is built with
-ENGINES = ("numba", "llvmlite", "numpy", "pyarrow", "lark", "click")  # what the engines are compiled with
+FIRST = ("rich", "markdown-it-py", "mdurl", "pygments", "setuptools")  # progress bars, and the build tool of Spark
+ENGINES = ("numba", "llvmlite", "numpy", "pyarrow", "lark", "click")  # needed to compile the engines
 SPARK = ("pyspark",)
-# A lock file names everything, so nothing has to be resolved.
+# A lock file names every package, so nothing has to be resolved.
 PIP = (PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-deps")
 # Python compiles a module when it is first imported. To compile all of them ahead takes longer than the rest of pip's work,
 # and the demonstration imports few of them; the tests import most, in hundreds of processes.
 LAZILY = {"demo": ("--no-compile",), "all": ()}
-# Spark comes as source. Its jars are compressed as they are: packing them into a wheel again would take 20 s.
+# Spark comes as source. Its jars are already compressed: compressing them again into a wheel would take 20 s.
 BUILD = ("--no-build-isolation", "--config-settings=--build-option=--compression=stored")
 EXPERIMENT = (PYTHON, "-m", "whenabouts_cloud.cli", "experiments")
 COMPARED = ("correlation", "cep", "latwin")
@@ -53,18 +54,18 @@ HINTS = (
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of a set-up: what a person is told of it, and the command."""
+    """One step of a set-up: its name as shown, and the command."""
 
     name: str
     command: tuple[str, ...]
 
 
 class StageError(RuntimeError):
-    """A stage failed; the text is what to show."""
+    """A stage failed; the text is the message to show."""
 
 
 def split(lock: str) -> dict[str, str]:
-    """The entries of a lock file by package; one that has several, for different machines, has them all."""
+    """The entries of a lock file by package; several entries of a package, for different machines, are joined."""
     entries: dict[str, str] = {}
     for entry in re.split(r"^(?=[A-Za-z0-9])", lock, flags=re.M)[1:]:
         name = re.match(r"[A-Za-z0-9._-]+", entry)[0]  # type: ignore[index]
@@ -90,11 +91,11 @@ def lanes(what: str, files: dict[str, Path], more_pip: Sequence[str] = ()) -> li
         "demo": Stage("compile what the rules of the demonstration run", (PYTHON, "-m", "whenabouts_sim.demo.rules")),
         "all": Stage("compile the engines", (PYTHON, "-m", "whenabouts_cloud.warm", "engines")),
     }
-    tested = [  # what only tests run, and the tests themselves, which else every worker of pytest would compile
+    tested = [  # code that only tests run, and the tests themselves, which otherwise every worker of pytest would compile
         *(Stage(f"compile what {name} is compared with", (*EXPERIMENT, name, "--quick")) for name in COMPARED),
         Stage("compile the tests", (PYTHON, "-m", "pytest", "-qq", "-m", "compiles")),
     ]
-    # The archive pays back when Spark starts more often than once.
+    # The archive saves time when Spark starts more than once.
     starting = {
         "demo": Stage("compile what the demonstration imports", (PYTHON, "-m", "whenabouts_cloud.warm", "imports")),
         "all": Stage("archive of Java's classes", (PYTHON, "-m", "whenabouts_cloud.warm", "classes")),
@@ -113,7 +114,7 @@ def lanes(what: str, files: dict[str, Path], more_pip: Sequence[str] = ()) -> li
 
 
 def news(line: str) -> str:
-    """What a line that pip or a compiler wrote says of how far it is, in a few words; nothing for most."""
+    """The progress in a line of pip or a compiler, in a few words; empty for most lines."""
     match = re.match(
         r"\s*(Collecting|Downloading|Building wheel for|Installing collected packages|compiled) ?:?\s*(\S*)", line
     )
@@ -126,7 +127,7 @@ def news(line: str) -> str:
 
 
 class Runner:
-    """Runs commands, what they write appended to the log, and can stop them all at once."""
+    """Runs commands with their output appended to the log, and can stop them all at once."""
 
     def __init__(self, log: Path) -> None:
         self._log, self._running, self._lock = log, set[subprocess.Popen[str]](), threading.Lock()
@@ -161,7 +162,7 @@ class Runner:
             raise StageError(failure(stage, code, lines, self._log))
 
     def _follow(self, stage: Stage, process: subprocess.Popen[str], report: Callable[[str], None]) -> list[str]:
-        """What the process writes until it closes its output."""
+        """The output of the process until it is closed."""
         lines: list[str] = []
         assert process.stdout is not None
         with self._log.open("a", encoding="utf-8", buffering=1) as log:
@@ -176,7 +177,7 @@ class Runner:
         return lines
 
     def stop(self) -> None:
-        """End what runs, and begin nothing more."""
+        """Stop all running commands, and start no more."""
         with self._lock:
             self.stopped = True
             for process in list(self._running):
@@ -185,28 +186,28 @@ class Runner:
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, float]:
-    """Wait for a process to end; its exit code, and how many seconds of a core it and what it started took."""
+    """Wait for a process to end; return its exit code, and the seconds of CPU time of it and its children."""
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return process.returncode, used.ru_utime + used.ru_stime
 
 
 def failure(stage: Stage, code: int, lines: list[str], log: Path) -> str:
-    """What is shown of a stage that failed: the end of what it wrote, why that may be, and what to do."""
+    """The message for a failed stage: the end of its output, the likely reason, and what to do."""
     text = "".join(lines)
     hint = next((f"setup: {why}\n" for sign, why in HINTS if sign in text), "")
     return (
-        f"{''.join(lines[-TAIL:]).rstrip()}\nsetup: {stage.name} failed (exit code {code}); all that was said is in {log}\n"
-        f"{hint}setup: run it again to go on"
+        f"{''.join(lines[-TAIL:]).rstrip()}\nsetup: {stage.name} failed (exit code {code}); its whole output is in {log}\n"
+        f"{hint}setup: run it again to continue"
     )
 
 
 class Lines:
-    """Where nobody watches: one line for each stage when it is done."""
+    """Progress without a terminal: one line for each stage when it is done."""
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[Callable[[str], None]]:
-        """Around a stage; what it gives is told news, which is of no use here."""
+        """Context of a stage; gives a function for news, which ignores them."""
         begin = time.monotonic()
         yield lambda said: None
         print(f"setup: {name}, {time.monotonic() - begin:.0f} s", flush=True)
@@ -219,7 +220,7 @@ class Lines:
 
 
 class Bars:
-    """On a terminal: a bar that moves for each stage, with its seconds and what it is at."""
+    """Progress on a terminal: a moving bar for each stage, with its seconds and latest news."""
 
     def __init__(self, console: Any = None) -> None:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -241,7 +242,7 @@ class Bars:
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[Callable[[str], None]]:
-        """Around a stage; what it gives is told news."""
+        """Context of a stage; gives a function that shows news."""
         task = self._progress.add_task(name, total=None, said="")
         yield lambda said: self._progress.update(task, said=said)
         self._progress.update(task, total=1, completed=1, said="")
@@ -282,14 +283,16 @@ def run(lists: list[list[Stage]], runner: Any, shown: Any) -> None:
 
 
 def drop_unfinished(venv: Path) -> None:
-    """Remove the descriptions of packages that pip was stopped amid: it writes RECORD last and would take them for whole."""
+    """Remove the metadata of packages whose installation was interrupted: pip writes RECORD last and would treat them
+    as complete.
+    """
     for described in venv.glob("lib/python*/site-packages/*.dist-info"):
         if not (described / "RECORD").exists():
             shutil.rmtree(described)
 
 
 def parts_of(lock: Path, folder: Path) -> dict[str, Path]:
-    """The parts of a lock file as files of their own in this folder."""
+    """Write the parts of a lock file as separate files in this folder."""
     files = {}
     for part, text in groups(lock.read_text(encoding="utf-8")).items():
         files[part] = folder / f"{lock.stem}-{part}.txt"
@@ -298,7 +301,7 @@ def parts_of(lock: Path, folder: Path) -> dict[str, Path]:
 
 
 def begin(what: str) -> None:
-    """Make the environment and install what shows bars; the machine's Python does this."""
+    """Create the environment and install the packages for progress bars; runs in the machine's Python."""
     with Lines().stage(f"virtual environment in {VENV}"):
         if not (VENV / "bin" / "python").exists():
             make_environment()
@@ -312,10 +315,10 @@ def begin(what: str) -> None:
 
 
 def make_environment() -> None:
-    """A virtual environment with pip, or nothing at all.
+    """Create a virtual environment with pip, or nothing at all.
 
     Raises:
-        StageError: Python has no module for it.
+        StageError: Python lacks the module for it.
     """
     try:
         made = subprocess.run([sys.executable, "-m", "venv", str(VENV)], capture_output=True, text=True)
@@ -329,7 +332,7 @@ def make_environment() -> None:
 
 
 def go_on(what: str) -> None:
-    """Fill the environment; its own Python does this."""
+    """Fill the environment; runs in its own Python."""
     from importlib.metadata import version
 
     new = tuple(map(int, re.findall(r"\d+", version("pip"))[:2])) >= (24, 1)
@@ -342,7 +345,7 @@ def go_on(what: str) -> None:
 
 
 def main(what: str, begun: bool) -> None:
-    """Begin, or go on with the Python of the environment."""
+    """Begin, or continue with the Python of the environment."""
     version = sys.version_info
     if version < (3, 11):
         sys.exit(f"found Python {version[0]}.{version[1]}, expected 3.11 or newer; name one with make PYTHON=...")
@@ -355,7 +358,7 @@ def main(what: str, begun: bool) -> None:
             begin(what)
             os.execv(PYTHON, [PYTHON, __file__, what, "begun"])
     except KeyboardInterrupt:
-        print("\nsetup: stopped; run it again to go on", file=sys.stderr)
+        print("\nsetup: stopped; run it again to continue", file=sys.stderr)
         sys.exit(130)
     except (StageError, OSError) as error:
         sys.exit(str(error))

@@ -304,7 +304,7 @@ def test_a_beat_that_does_not_come_is_told_with_what_to_look_at(board, broker):
     values = {"site": "bench", "gateway": "gw", "build": "b", "broker": {"host": "127.0.0.1", "port": broker.port}}
     with (
         Arrival(values) as arrival,
-        pytest.raises(FlashError, match=r"found nothing of it within 1 s, expected a beat of bench/gw; look at"),
+        pytest.raises(FlashError, match=r"found nothing within 1 s, expected a heartbeat of bench/gw; check"),
     ):
         arrival.wait(board.port, arrival.before(), 1)
 

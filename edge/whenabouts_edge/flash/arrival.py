@@ -1,7 +1,7 @@
-"""Waits at the broker for the first beat of a board that was flashed: the proof that files, configuration and network work.
+"""Waits at the broker for the first heartbeat of a flashed board: the proof that files, configuration and network work.
 
-The birth that counts is one of a boot that was not there before, with the build that was flashed; then a beat of that boot.
-What the board prints meanwhile is listened to: a main program that fails says why.
+A valid birth has a boot that was not there before and the build that was flashed; then a heartbeat of that boot must
+follow. Meanwhile the output of the board is read, to report the reason if its main program fails.
 """
 
 import contextlib
@@ -23,20 +23,22 @@ from whenabouts_protocol.messages import Birth, Heartbeat, decode_birth, decode_
 from whenabouts_protocol.topics import topic
 
 CONNECT_S = 10.0
-HEARD_BYTES = 4096  # the last that the board printed
+HEARD_BYTES = 4096  # last bytes of the board's output that are kept
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """The first beat, and how long after the restart it came."""
+    """The first heartbeat, and the time from the restart to it."""
 
     heartbeat: Heartbeat
     after_s: float
 
 
 class Arrival:
-    """Connected to the broker of a board's configuration while it is open. ca: certificates to trust, PEM, where it has TLS;
-    identity: what the board shows, its certificates and key in PEM, b"" for nothing.
+    """Connected to the broker of a board's configuration while it is open.
+
+    ca: trusted certificates, PEM, if the board uses TLS; identity: the board's certificates and key in PEM, b"" for
+    none.
 
     Raises:
         FlashError: the broker cannot be reached from here.
@@ -83,11 +85,11 @@ class Arrival:
         self._client.loop_stop()
 
     def before(self) -> "set[int]":
-        """Boots that were told of until now: ask before the restart."""
+        """Boots that the broker knows so far: call it before the restart."""
         return {birth.boot for birth in self._births()}
 
     def wait(self, port: str, before: "set[int]", limit_s: float) -> Arrived:
-        """The first beat of a boot that is not one of those before.
+        """The first heartbeat of a boot that is not in `before`.
 
         Raises:
             FlashError: none came in limit_s, or the board's main program ended.
@@ -98,7 +100,7 @@ class Arrival:
             while (left := began + limit_s - time.monotonic()) > 0:
                 if printed.ended:
                     raise FlashError(
-                        f"{port}: found the board's program ended, expected it to run; it said: {printed.last()}"
+                        f"{port}: found the board's program ended, expected it to run; its output: {printed.last()}"
                     )
                 with contextlib.suppress(queue.Empty):
                     message = _decoded(*self._heard.get(timeout=min(left, 0.2)))
@@ -126,12 +128,12 @@ class Arrival:
 
     def _unreachable(self, problem: str) -> str:
         return (
-            f"{self._place}: found {problem}, expected a connection, to see the board's first beat; start the broker, or "
+            f"{self._place}: found {problem}, expected a connection for the board's first heartbeat; start the broker, or "
             "flash with --no-wait"
         )
 
     def _late(self, port: str, limit_s: float, was_born: bool, said: str) -> str:
-        heard = "a birth but no beat" if was_born else "nothing of it"
+        heard = "a birth but no heartbeat" if was_born else "nothing"
         look = (
             "its clock and heartbeat_ms"
             if was_born
@@ -139,13 +141,16 @@ class Arrival:
             "broker at this address, and user and password there"
         )
         return (
-            f"{self._place}: found {heard} within {limit_s:.0f} s, expected a beat of {self._site}/{self._gateway}; look at "
-            f"{look}; `python -m mpremote connect {port} repl` shows the board" + (f"; it said: {said}" if said else "")
+            f"{self._place}: found {heard} within {limit_s:.0f} s, expected a heartbeat of {self._site}/{self._gateway}; "
+            f"check {look}; `python -m mpremote connect {port} repl` shows the board"
+            + (f"; its output: {said}" if said else "")
         )
 
 
 class _Printed:
-    """What the board prints; `ended` when its main program did. A port that cannot be opened again tells nothing."""
+    """The output of the board; `ended` if its main program has ended. A port that cannot be opened again gives no
+    output.
+    """
 
     def __init__(self, port: str) -> None:
         self._port, self._bytes = port, b""
@@ -165,7 +170,7 @@ class _Printed:
         return b"Traceback" in self._bytes and b"\n>>> " in self._bytes.replace(b"\r", b"")
 
     def last(self) -> str:
-        """Its last words in one line."""
+        """Its last two lines of output, as one line."""
         lines = [line.strip() for line in self._bytes.decode(errors="replace").splitlines()]
         reported = [line for line in lines if line and not line.startswith((">>>", "MicroPython v", 'Type "help'))]
         return " | ".join(reported[-2:])
@@ -176,7 +181,7 @@ class _Printed:
                 with serial.serial_for_url(self._port, 115200, timeout=0.2) as line:
                     while not self._stopping.is_set():
                         self._bytes = (self._bytes + line.read(256))[-HEARD_BYTES:]
-            except (OSError, ValueError):  # a board that restarts takes its port along
+            except (OSError, ValueError):  # the port of a restarting board vanishes
                 self._stopping.wait(0.2)
 
 

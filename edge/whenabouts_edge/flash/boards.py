@@ -1,15 +1,15 @@
-"""The boards that an agent can be put on: their facts, one TOML file each in the folder `boards` beside this module.
+"""The supported boards: their facts, one TOML file each in the folder `boards` next to this module.
 
 A file has these keys; those with a default may be left out.
 
     title                 for people
     platform              `sys.platform` of its firmware
-    machine               end of `sys.implementation._machine`, by which a board is told from another
-    modules               what its main program imports
-    wifi                  whether it needs the name of a Wi-Fi network
+    machine               end of `sys.implementation._machine`, which distinguishes boards
+    modules               imported by its main program
+    wifi                  true: it needs the name of a Wi-Fi network
     flash_bytes           of its file system
-    block_bytes           of that: a file takes at least one
-    flash_log_segments         of 32 KiB, for readings that wait
+    block_bytes           of its file system: a file takes at least one block
+    flash_log_segments    of 32 KiB, for waiting readings
     led                   pin of its light; none
     watchdog_s_max        longest time its watchdog can wait; none
     terminals, loopback   false: a port is the path of a terminal; its localhost is this computer
@@ -24,7 +24,7 @@ from importlib.resources.abc import Traversable
 
 @dataclass(frozen=True, slots=True)
 class UartFacts:
-    """One UART: its number, the pins it can be on with the usual one first, and bytes its driver keeps."""
+    """One UART: its number, its possible pins with the usual one first, and the buffer of its driver in bytes."""
 
     id: int
     tx: tuple[int, ...]
@@ -34,7 +34,7 @@ class UartFacts:
 
 @dataclass(frozen=True, slots=True)
 class BoardFacts:
-    """A kind of board; see the module's head for what each means."""
+    """A kind of board; the module's head explains each field."""
 
     name: str
     title: str
@@ -53,7 +53,7 @@ class BoardFacts:
 
 
 class UnknownBoard(ValueError):
-    """No such board; the text lists the known ones."""
+    """There is no such board; the text lists the known ones."""
 
 
 def known() -> list[str]:

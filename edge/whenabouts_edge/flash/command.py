@@ -38,14 +38,14 @@ _board_option = click.option(
     type=click.Path(path_type=Path, dir_okay=False),
     default=Path("board.json"),
     show_default=True,
-    help="File to write; readable by you alone, as it holds passwords.",
+    help="File to write; readable only by you, as it holds passwords.",
 )
 @json_option
 def provision_command(config_file: Path, board_name: str, out: Path, as_json: bool) -> None:
     """Make a board's configuration from the TOML file of an agent.
 
-    Says which settings a board cannot have, all at once. Passwords come from WHENABOUTS_WIFI_PASSWORD and
-    WHENABOUTS_BROKER_PASSWORD, else from the files that the configuration names, and are never shown.
+    Reports all settings that a board cannot have. Passwords come from WHENABOUTS_WIFI_PASSWORD and
+    WHENABOUTS_BROKER_PASSWORD, else from the files named in the configuration, and are never shown.
 
     \b
     Example:  whenabouts-edge provision --config edge.toml --board pico_w --out board.json
@@ -71,8 +71,8 @@ def provision_command(config_file: Path, board_name: str, out: Path, as_json: bo
 @click.argument("port")
 @_board_option
 @config_option
-@click.option("--dry-run", is_flag=True, help="Look at the board and say what would be done; it restarts, no more.")
-@click.option("--no-wait", is_flag=True, help="Do not wait for the board's first beat at the broker.")
+@click.option("--dry-run", is_flag=True, help="Inspect the board and print the steps; it is only restarted.")
+@click.option("--no-wait", is_flag=True, help="Do not wait for the board's first heartbeat at the broker.")
 @click.option(
     "--wait-s", type=click.IntRange(1, 3600), default=WAIT_S, show_default=True, help="How long to wait for it."
 )
@@ -80,10 +80,10 @@ def provision_command(config_file: Path, board_name: str, out: Path, as_json: bo
 def flash_command(
     port: str, board_name: str, config_file: Path, dry_run: bool, no_wait: bool, wait_s: int, as_json: bool
 ) -> None:
-    """Put the agent on the board at a serial port, and wait for its first beat.
+    """Put the agent on the board at a serial port, and wait for its first heartbeat.
 
-    The board needs MicroPython on it. Copies only what differs, so after an interruption it goes on where it ended. The
-    configuration is that of an agent, or the JSON that `provision` made. Needs the extra: pip install 'whenabouts[flash]'
+    The board needs MicroPython. Copies only files that differ, so after an interruption it continues where it stopped. The
+    configuration is that of an agent, or the JSON from `provision`. Needs the extra: pip install 'whenabouts[flash]'
 
     \b
     Example:  whenabouts-edge flash /dev/ttyACM0 --board pico_w --config edge.toml
@@ -103,7 +103,7 @@ def flash_command(
         for step in reported["steps"]:
             if step["verb"] != "keep":
                 click.echo(f"{step['verb']:7} {step['path']}" + (f"  {step['bytes']} bytes" if step["bytes"] else ""))
-        click.echo(f"nothing was changed (--dry-run); {reported['kept']} files are there already", err=True)
+        click.echo(f"nothing was changed (--dry-run); {reported['kept']} files are already there", err=True)
     else:
         click.echo(_summary(port, made.config, reported))
 
@@ -125,7 +125,7 @@ def _board(name: str, as_json: bool) -> BoardFacts:
 
 
 def _read(path: Path, board: BoardFacts, as_json: bool) -> Provisioned:
-    """From TOML, or from JSON that was provisioned before."""
+    """Read a configuration from TOML, or from the JSON of an earlier `provision`."""
     if path.suffix != ".json":
         return _provisioned(path, board, as_json)
     try:
@@ -133,7 +133,7 @@ def _read(path: Path, board: BoardFacts, as_json: bool) -> Provisioned:
     except (OSError, ValueError) as error:
         _end(2, [f"{path}: {error}; make it with `whenabouts-edge provision`"], as_json)
     if "ca_file" in config["broker"] or "file" in config.get("rules", {}):
-        problem = "found names of other files, expected the configuration that leads to them"
+        problem = "found names of other files, expected the configuration that names them"
         _end(2, [f"{path}: {problem}; flash with the TOML file that it was made from"], as_json)
     return Provisioned(config)
 
@@ -146,7 +146,7 @@ def _provisioned(path: Path, board: BoardFacts, as_json: bool) -> Provisioned:
 
 
 def _write_secret(path: Path, text: str) -> None:
-    """A new file in place of what was there, readable by this user alone from its first moment on."""
+    """Replace a file; the new one is readable only by this user from its creation on."""
     temporary = path.with_name(f".{path.name}.new")
     temporary.unlink(missing_ok=True)
     with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:

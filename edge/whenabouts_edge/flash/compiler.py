@@ -1,4 +1,4 @@
-"""Compiles modules for boards with mpy-cross. Only bytecode: it runs on every chip."""
+"""Compiles modules for boards with mpy-cross, to bytecode only: it runs on every chip."""
 
 import subprocess
 import tempfile
@@ -10,7 +10,7 @@ TIMEOUT_S = 60.0
 
 
 def compiled(source: str, name: str) -> bytes:
-    """A module's source as a board loads it, without its asserts; name: of the file in its tracebacks. About 20 ms.
+    """A module's source as bytecode without its asserts; name: of the file in its tracebacks. About 20 ms.
 
     Raises:
         FlashError: mpy-cross is not installed, or refuses the module.

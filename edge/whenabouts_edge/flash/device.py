@@ -1,7 +1,9 @@
-"""A board on a serial port, by mpremote as a program: look, run, copy, restart. A driver; what to do is decided in `plan`.
+"""A board on a serial port, through the program mpremote: inspect, run, copy, restart. A driver; `plan` makes the
+decisions.
 
-mpremote interrupts what runs on the board, and restarts its Python without the main program. Its reads of a terminal have no
-end, so silence is bounded here. If this process dies, mpremote ends at its next line of output.
+mpremote interrupts the running program of the board, and restarts its Python without the main program. Its reads of a
+terminal have no time-out, so this module bounds the silence. If this process dies, mpremote ends at its next line of
+output.
 """
 
 import importlib.util
@@ -20,12 +22,12 @@ from whenabouts_edge.flash import FlashError
 from whenabouts_edge.flash.modules import SHARED
 from whenabouts_edge.flash.plan import CONFIG_PATH, HOLD_PATH, LIB, MAIN_PATH, Seen
 
-SILENCE_S = 25.0  # without a word: mpremote itself waits 10 s for a prompt, and a file may take seconds
-BUSY_S = 10.0  # a program that just ended, or a board that restarts, gives the port back within this
+SILENCE_S = 25.0  # without output: mpremote itself waits 10 s for a prompt, and a file may take seconds
+BUSY_S = 10.0  # a program that has just ended, or a restarting board, frees the port within this time
 AWAKE_S = 30.0  # after a restart: the port comes back, boot.py ends
-COPIED_AT_ONCE = 64  # files by one run of mpremote: their paths are its arguments
+COPIED_AT_ONCE = 64  # files in one run of mpremote: their paths are its arguments
 
-# Tells of the board in lines of words, so that nothing is gathered in its memory. Memory errors and the like end it.
+# Prints facts of the board in lines of words, so that nothing accumulates in its memory. Errors, such as of memory, end it.
 _LOOK = """\
 import binascii, hashlib, os, sys
 i = sys.implementation
@@ -71,7 +73,7 @@ print("end")
 
 
 class Device:
-    """The board at one port. told: is called with a line of progress. Each method raises FlashError when it cannot."""
+    """The board at one port. reported: called with each line of progress. Each method raises FlashError when it fails."""
 
     def __init__(self, port: str, reported: Callable[[str], None] = lambda line: None) -> None:
         self.port, self._reported = port, reported
@@ -82,43 +84,46 @@ class Device:
         _check_port(port)
 
     def look(self) -> Seen:
-        """What is on the board: itself, and the files that flashing is about."""
+        """The facts of the board, and the files that flashing manages."""
         roots = [f"{LIB}/{package}" for package in SHARED] + [f"/{package}" for package in SHARED]
         said = self.run(_LOOK.format(roots=[*roots, CONFIG_PATH, MAIN_PATH], lib=LIB))
         return seen(said.splitlines(), self.port)
 
     def run(self, code: str) -> str:
-        """What a program printed on the board."""
+        """Run a program on the board; return its output."""
         return self._mpremote(["exec", code])
 
     def hold(self) -> None:
-        """Restart into the prompt, once: no watchdog runs there, however long the next steps take. Wait until it answers.
+        """Restart once into the prompt, where no watchdog runs, however long the next steps take. Wait until it
+        answers.
 
-        A main program that does not know of holding runs again instead, and its watchdog with it.
+        A main program without support for holding runs again instead, with its watchdog.
         """
         code = f"import machine, os\nos.stat({MAIN_PATH!r})\nopen({HOLD_PATH!r}, 'w').close()\nmachine.reset()"
         self._mpremote(["exec", "--no-follow", code])
         self.wait_awake()
 
     def detach(self) -> None:
-        """Take the main program away and restart, in one run: its watchdog leaves seconds. Wait until the board answers."""
+        """Remove the main program and restart, in one run: its watchdog leaves only seconds. Wait until the board
+        answers.
+        """
         code = f"import machine, os\ntry:\n os.remove({MAIN_PATH!r})\nfinally:\n machine.reset()"
         self._mpremote(["exec", "--no-follow", code])
         self.wait_awake()
 
     def remove(self, paths: Sequence[str]) -> None:
-        """Take files away."""
+        """Remove files."""
         if paths:
             self.run(f"import os\nfor p in {list(paths)!r}:\n os.remove(p)\n")
 
     def make_folders(self, paths: Sequence[str]) -> None:
-        """Make folders, outer ones first; one that is there is fine."""
+        """Make folders, outer ones first; existing ones are fine."""
         if paths:
             self.run(f"import os\nfor p in {list(paths)!r}:\n try:\n  os.mkdir(p)\n except OSError:\n  os.stat(p)\n")
 
     def copy(self, files: Sequence[tuple[str, bytes]]) -> None:
-        """Write (path, content); in order. What is there is replaced."""
-        with tempfile.TemporaryDirectory() as folder:  # of this user alone
+        """Write (path, content) in order, replacing existing files."""
+        with tempfile.TemporaryDirectory() as folder:  # private to this user
             for first in range(0, len(files), COPIED_AT_ONCE):
                 words: list[str] = []
                 for number, (path, data) in enumerate(files[first : first + COPIED_AT_ONCE], first):
@@ -132,7 +137,7 @@ class Device:
             self._reported(f"copy    {line.rpartition(' :')[2]}")
 
     def restart(self) -> None:
-        """Restart the board as if its power had gone."""
+        """Restart the board as if its power had been cut."""
         self._mpremote(["reset"])
 
     def wait_awake(self) -> None:
@@ -148,7 +153,7 @@ class Device:
                 time.sleep(0.5)
 
     def _mpremote(self, words: Sequence[str], reported: Callable[[str], None] = lambda line: None) -> str:
-        """One run of mpremote; what it printed. While another program has the port it is tried again."""
+        """Run mpremote and return its output. Retries while another program has the port."""
         until = time.monotonic() + BUSY_S
         while True:
             code, out, err = _ran([sys.executable, "-m", "mpremote", "connect", self.port, *words], reported)
@@ -160,7 +165,7 @@ class Device:
 
 
 def _ran(command: Sequence[str], reported: Callable[[str], None]) -> tuple[int | None, str, str]:
-    """(exit code, None when it was silent for too long; what it said on stdout; on stderr). Lines are told as they come."""
+    """(exit code, None after too long a silence; output on stdout; on stderr). Lines are reported as they come."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with tempfile.TemporaryFile() as errors, selectors.DefaultSelector() as selector:
         process = subprocess.Popen(
@@ -191,10 +196,10 @@ def _ran(command: Sequence[str], reported: Callable[[str], None]) -> tuple[int |
 
 
 def seen(lines: Iterable[str], port: str) -> Seen:
-    """What the lines of a board tell of it.
+    """The facts in the output of a board.
 
     Raises:
-        FlashError: they are not all there, or others.
+        FlashError: lines are missing or malformed.
     """
     said: dict[str, list[str]] = {}
     files: dict[str, tuple[int, str]] = {}
@@ -221,7 +226,7 @@ def seen(lines: Iterable[str], port: str) -> Seen:
 
 
 def explained(port: str, code: int | None, out: str, err: str) -> str:
-    """What went wrong when mpremote ended with this code: found, expected, what to do."""
+    """The reason why mpremote ended with this code: found, expected, what to do."""
     said = [line for line in (*out.splitlines(), *err.splitlines()) if line.strip()]
     last = said[-1].removeprefix("mpremote: ") if said else "nothing"
     reported = out + err
@@ -240,15 +245,17 @@ def explained(port: str, code: int | None, out: str, err: str) -> str:
             "`python -m mpremote fs ls` shows them"
         )
     if "Input/output error" in reported or "SerialException" in reported or "disconnected" in reported:
-        return f"{port}: found the connection lost, expected it until the end; check the cable and run it again, it goes on"
+        return f"{port}: found the connection lost, expected it until the end; check the cable and run it again to continue"
     if "MemoryError" in reported:
         return f"{port}: found the board out of memory, expected an idle one; press its reset button and try again"
-    return f"{port}: mpremote ended with exit code {code}, expected 0: {last}; run it again, it goes on where it ended"
+    return (
+        f"{port}: mpremote ended with exit code {code}, expected 0: {last}; run it again, it continues where it ended"
+    )
 
 
 def _check_port(port: str) -> None:
     if not port.startswith("/"):
-        return  # a name that mpremote knows
+        return  # a name known to mpremote
     if not os.path.exists(port):
         there = ", ".join(sorted(one.device for one in serial.tools.list_ports.comports())) or "none"
         raise FlashError(f"{port}: found no such port, expected a board's; ports that are there: {there}")

@@ -1,4 +1,4 @@
-"""The certificate by which a broker knows a board, and its key: as boards read them, and as this computer does."""
+"""A board's client certificate and its key, in the formats of boards and of this computer."""
 
 import base64
 import re
@@ -10,15 +10,15 @@ _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICAT
 
 
 def der(certificates: bytes, key: bytes) -> tuple[bytes, bytes]:
-    """The first of these certificates and its key in DER, from PEM: boards read no other form, and one certificate.
+    """The first of these certificates and its key in DER, from PEM: boards read only DER and only one certificate.
 
     Raises:
-        ValueError: they do not belong together, the key has a passphrase, or they are no PEM.
+        ValueError: they do not belong together, the key has a passphrase, or they are not PEM.
     """
     try:
         show(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificates + b"\n" + key)
         matches = _CERTIFICATE.search(certificates), _KEY.search(key)
-    except (OSError, ValueError) as error:  # the library's own mistakes are of both kinds
+    except (OSError, ValueError) as error:  # the library raises both
         raise ValueError(f"found {getattr(error, 'reason', None) or error}") from None
     if matches[0] is None or matches[1] is None:
         raise ValueError("found another kind of key or certificate")
@@ -26,13 +26,15 @@ def der(certificates: bytes, key: bytes) -> tuple[bytes, bytes]:
 
 
 def show(context: ssl.SSLContext, pem: bytes) -> None:
-    """Let this computer show a certificate; pem: it and its key. Raises OSError and ValueError as the library does."""
-    with tempfile.NamedTemporaryFile() as file:  # of this user alone; the library reads nothing but files
+    """Make this computer present a certificate; pem: the certificate and its key. Raises OSError and ValueError as the
+    library does.
+    """
+    with tempfile.NamedTemporaryFile() as file:  # private to this user; the library reads only files
         file.write(pem)
         file.flush()
-        context.load_cert_chain(file.name, password=lambda: "")  # asked for one it would wait for somebody to type it
+        context.load_cert_chain(file.name, password=lambda: "")  # without it the library would prompt for a passphrase
 
 
 def count(certificates: bytes) -> int:
-    """How many certificates a file holds."""
+    """Number of certificates in a file."""
     return len(_CERTIFICATE.findall(certificates))

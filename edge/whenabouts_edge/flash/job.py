@@ -1,4 +1,6 @@
-"""One flashing from beginning to end: compile, look, write what differs, verify, restart, wait for the first beat."""
+"""One flashing from beginning to end: compile, inspect, write the differences, verify, restart, wait for the first
+heartbeat.
+"""
 
 import hashlib
 import json
@@ -16,10 +18,10 @@ from whenabouts_edge.flash.provision import CA_PATH, Provisioned
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One board on one port and what it should become.
+    """One board on one port, and its target state.
 
-    wait_s: how long to wait for its first beat, None for not at all. say: is told of progress, line by line.
-    Both methods give what machines are told, and raise FlashError.
+    wait_s: how long to wait for its first heartbeat, None for not at all. say: called with each line of progress. Both
+    methods return the machine-readable result, and raise FlashError.
     """
 
     port: str
@@ -29,14 +31,14 @@ class Job:
     say: Callable[[str], None]
 
     def dry_run(self) -> dict[str, Any]:
-        """Look at the board, and let it run again."""
+        """Inspect the board, and let it run again."""
         files, config = self._files()
         device, what = self._looked(files)
         device.restart()
         return self._reported(what, config)
 
     def flash(self) -> dict[str, Any]:
-        """Write what is left to write, restart the board, wait."""
+        """Write the differences, restart the board, wait."""
         files, config = self._files()
         if self.wait_s is None:
             device, what = self._written(files)
@@ -46,7 +48,7 @@ class Job:
             device, what = self._written(files)
             before = arrival.before()
             device.restart()
-            self.say("wait    for the first beat")
+            self.say("wait    for the first heartbeat")
             arrived = arrival.wait(self.port, before, self.wait_s)
         heartbeat = {
             "boot": arrived.heartbeat.boot,
@@ -56,7 +58,7 @@ class Job:
         return {**self._reported(what, config), "heartbeat": heartbeat}
 
     def _files(self) -> tuple[list[plan.File], dict[str, Any]]:
-        """What the board should hold, and its configuration with the build that names just these modules."""
+        """The files of the board, and its configuration with a build that identifies exactly these modules."""
         kinds = [reader["kind"] for reader in self.made.config["readers"]]
         needed = modules.needed(self.board.modules, kinds, self.made.config)
         self.say(f"compile {len(needed)} modules")
@@ -76,14 +78,14 @@ class Job:
             plan.refuse(self.board, self.port, seen)
             plan.refuse_full(self.board, files, what, seen)
         except FlashError:
-            device.restart()  # looking interrupted what ran
+            device.restart()  # the inspection interrupted the running program
             raise
         return device, what
 
     def _written(self, files: list[plan.File]) -> tuple[Device, plan.Plan]:
         device, what = self._looked(files)
         if what.is_empty:
-            self.say("keep    everything: the board holds all of it")
+            self.say("keep    everything: the board is up to date")
             return device, what
         if what.detach:
             self.say("restart the board without its main program")
@@ -120,5 +122,5 @@ def _refuse_differing(faults: list[str]) -> None:
     if faults:
         more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
         raise FlashError(
-            f"{faults[0]}{more}; run it again, it copies what differs; if that stays so the flash or the cable is bad"
+            f"{faults[0]}{more}; run it again, it copies what differs; if this repeats, the flash or the cable is bad"
         )

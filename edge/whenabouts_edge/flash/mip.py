@@ -1,10 +1,10 @@
-"""`package.json` for MicroPython's own package installer, `mip`: the sources of every module that a board may need.
+"""`package.json` for `mip`, MicroPython's package installer: the sources of every module that a board may need.
 
     mpremote mip install ./package.json          from a checkout
     mpremote mip install github:OWNER/REPOSITORY     from a repository, or with `mip` on the board itself
 
-Addresses in it are relative to the file, which therefore lies at the top of the repository. It installs sources, which the
-board compiles at each start: `whenabouts-edge flash` copies compiled modules, and only those of the board's readers.
+Addresses in it are relative to the file, so it is at the top of the repository. It installs sources, which the board
+compiles at each start; `whenabouts-edge flash` copies compiled modules, and only those of the board's readers.
 
     python -m whenabouts_edge.flash.mip > package.json     renews it
 """
@@ -28,7 +28,7 @@ def package() -> dict[str, object]:
 
 
 def text() -> str:
-    """The file: one line for each module, so that a change of one is a change of one line."""
+    """The text of the file: one line for each module, so that a change of one module changes one line."""
     content = package()
     urls = ",\n".join("    " + json.dumps(url) for url in content.pop("urls"))  # type: ignore[attr-defined]
     rest = json.dumps(content)[1:-1]

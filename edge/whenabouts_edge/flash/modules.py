@@ -1,8 +1,8 @@
-"""Which of our modules a board needs: those that its main program imports, and what these import.
+"""Finds the modules of this project that a board needs: those that its main program imports, and their imports.
 
-Found in the sources. What stands under `if TYPE_CHECKING` is not imported, a module loads the packages it is in, imports
-within functions count. The modules of its kinds of readers are those that the catalogue of readers names. Left out are
-branches for what is not configured (`if "group" in config:`).
+Found in the sources. Imports under `if TYPE_CHECKING` are ignored, a module needs its parent packages, imports within
+functions count. The catalogue of readers names the modules of the board's kinds of readers. Branches for options that
+are not configured (`if "group" in config:`) are ignored.
 """
 
 import ast
@@ -21,12 +21,12 @@ ALL_OPTIONS = (
     "led",
     "rules",
     "wifi",
-)  # of a board's configuration: those that code asks for before it loads more
+)  # of a board's configuration: those that code tests before it loads more
 
 
 def needed(roots: Iterable[str], kinds: Collection[str], options: Collection[str] = ALL_OPTIONS) -> dict[str, Path]:
-    """Every module that the roots load in an agent with readers of these kinds and these options, by dotted name, sorted;
-    packages are their `__init__`.
+    """Every module that the roots load in an agent with readers of these kinds and these options, by dotted name,
+    sorted; packages are their `__init__`.
 
     Raises:
         ModuleNotFoundError: a root, or a module imported by one, is not there.
@@ -49,7 +49,7 @@ def needed(roots: Iterable[str], kinds: Collection[str], options: Collection[str
 
 
 def place(name: str, path: Path, suffix: str = ".mpy") -> str:
-    """Where a module lies below the folder of a board's packages: `whenabouts_edge/board/run.mpy`."""
+    """Path of a module below the folder of a board's packages: `whenabouts_edge/board/run.mpy`."""
     parts = name.replace(".", "/")
     return f"{parts}/__init__{suffix}" if path.name == "__init__.py" else f"{parts}{suffix}"
 
@@ -61,7 +61,7 @@ def _with_packages(name: str) -> list[str]:
 
 @cache
 def _source(name: str) -> Path | None:
-    """The file of a module, without importing it; None when there is none."""
+    """The file of a module, found without importing it; None if there is none."""
     root, *rest = name.split(".")
     spec = importlib.util.find_spec(root)
     if spec is None or spec.origin is None:
@@ -79,7 +79,7 @@ def _tree(path: Path) -> ast.Module:
 
 
 def imports(path: Path, options: Collection[str]) -> Iterator[str]:
-    """Modules of ours that the code in a file imports when it runs with these options alone."""
+    """Modules of this project that the code in a file imports when run with only these options."""
     waiting: list[ast.AST] = [_tree(path)]
     while waiting:
         node = waiting.pop()
@@ -96,7 +96,7 @@ def imports(path: Path, options: Collection[str]) -> Iterator[str]:
 
 
 def left_out(test: ast.expr, options: Collection[str]) -> bool:
-    """True of the type checker's condition, and of one that asks for an option that is absent."""
+    """True for the type checker's condition, and for one that tests an absent option."""
     if isinstance(test, ast.Name):
         return test.id == "TYPE_CHECKING"
     if isinstance(test, ast.BoolOp):
@@ -110,8 +110,8 @@ def left_out(test: ast.expr, options: Collection[str]) -> bool:
 
 
 def _home(package: str, name: str) -> Iterator[str]:
-    """The module that `from package import name` loads beside the package: the name itself, or where a package that loads
-    on demand takes it from, which it tells the type checker.
+    """The module that `from package import name` loads besides the package: the submodule of that name, or the name's
+    home in a lazy package, which the package declares for the type checker.
     """
     if _source(f"{package}.{name}") is not None:
         yield f"{package}.{name}"

@@ -1,8 +1,8 @@
-"""What flashing a board does, from what it should hold and what it holds: a list of steps, nothing is done here.
+"""Plan of flashing a board, from its target and actual content: a list of steps; pure.
 
-The main program is taken away first and written last, so a board never starts a mixture of two versions, whenever it is
-interrupted; and what is there already with the same hash is not copied again, so an interrupted copy goes on. Folders of our
-packages hold nothing else: a module that is left there, or as source beside the compiled one, would be found before it.
+The main program is removed first and written last, so a board never starts a mixture of two versions, whenever it is
+interrupted. Existing files with the same hash are not copied again, so an interrupted copy continues. Folders of our
+packages hold nothing else: MicroPython would load a leftover module, or a source next to the compiled one, first.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from whenabouts_edge.flash.provision import KEY_PATH, SEGMENT_BYTES
 
 LIB = "/lib"
 CONFIG_PATH, MAIN_PATH = "/board.json", "/main.py"
-HOLD_PATH = "/hold"  # asks the main program once to start no agent, whose watchdog nothing can stop
+HOLD_PATH = "/hold"  # makes the main program start once without the agent, whose watchdog cannot be stopped
 MAIN = f"""# Written by `whenabouts-edge flash`.
 import os
 import sys
@@ -34,8 +34,8 @@ if not held:
         for _ in program:
             pass
 """
-MPY_VERSION = 6  # of the format that mpy-cross makes; a board's firmware reads one
-OVERHEAD_BLOCKS = 4  # of a file system of this size: superblocks, and one to write before another is given back
+MPY_VERSION = 6  # of mpy-cross's format; a board's firmware reads one version
+OVERHEAD_BLOCKS = 4  # of a file system of this size: superblocks, and one to write before another is freed
 FOLDER_BLOCKS = 2
 
 
@@ -49,14 +49,14 @@ class File:
 
     @property
     def sha256(self) -> str:
-        """Of its content, in hexadecimal."""
+        """Hash of its content, in hexadecimal."""
         return hashlib.sha256(self.data).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a board said of itself. free_bytes: None when its file system does not tell. files: path -> (size, sha256) of
-    those that flashing is about.
+    """The facts that a board reported. free_bytes: None if its file system does not report it. files: path -> (size,
+    sha256) of the files that flashing manages.
     """
 
     platform: str
@@ -79,7 +79,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """steps in order; `detach`: take the main program away and restart before them, so that nothing runs meanwhile."""
+    """steps in order; `detach`: remove the main program and restart before them, so that nothing runs meanwhile."""
 
     detach: bool
     steps: tuple[Step, ...]
@@ -90,12 +90,12 @@ class Plan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the board holds all as it should."""
+        """True if the board is up to date."""
         return all(step.verb == "keep" for step in self.steps)
 
 
 def contents(modules: Mapping[str, bytes], config: bytes, others: Mapping[str, bytes]) -> list[File]:
-    """The files of a board in the order to write them. modules: compiled, by place below the folder of packages; others:
+    """The files of a board in the order to write them. modules: compiled, by path below the folder of packages; others:
     files that the configuration names, by path.
     """
     files = [File(f"{LIB}/{place}", modules[place]) for place in sorted(modules)]
@@ -104,7 +104,7 @@ def contents(modules: Mapping[str, bytes], config: bytes, others: Mapping[str, b
 
 
 def plan(files: Iterable[File], seen: Seen) -> Plan:
-    """What is left to do on a board. The main program is written again whenever anything else is: it was taken away."""
+    """The remaining steps for a board. If anything changes, the main program is written again, because it was removed."""
     files = list(files)
     wanted = {file.path for file in files}
     steps = [Step("remove", path) for path in sorted(seen.files) if path not in wanted and is_ours(path)]
@@ -118,7 +118,7 @@ def plan(files: Iterable[File], seen: Seen) -> Plan:
 
 
 def differing(files: Iterable[File], seen: Seen) -> list[str]:
-    """What a board holds otherwise than it should: one line each, found and expected."""
+    """Differences between the content of a board and its target: one line each, found and expected."""
     faults = []
     for file in files:
         entry = seen.files.get(file.path)
@@ -145,14 +145,14 @@ def refuse(board: BoardFacts, port: str, seen: Seen) -> None:
 
 
 def refuse_full(board: BoardFacts, files: Iterable[File], what: Plan, seen: Seen) -> None:
-    """Raises FlashError when not everything finds room beside the readings that will wait."""
+    """Raises FlashError if the files do not fit next to the space for waiting readings."""
     files = list(files)
     blocks = sum(_blocks(len(file.data), board) for file in files) + FOLDER_BLOCKS * len(_folders(files))
     flash_log = _blocks(flash_log_bytes(board), board)
     total = (blocks + flash_log + OVERHEAD_BLOCKS) * board.block_bytes
     if total > board.flash_bytes:
         raise FlashError(
-            f"flash of {board.name}: found {board.flash_bytes} bytes, expected {total} for files and readings that wait; "
+            f"flash of {board.name}: found {board.flash_bytes} bytes, expected {total} for files and waiting readings; "
             "use a board with more"
         )
     freed = sum(_blocks(seen.files[step.path][0], board) for step in what.steps if step.path in seen.files
@@ -169,12 +169,14 @@ def refuse_full(board: BoardFacts, files: Iterable[File], what: Plan, seen: Seen
 
 
 def flash_log_bytes(board: BoardFacts) -> int:
-    """What the readings that wait may take of a board's flash."""
+    """Space for waiting readings in a board's flash."""
     return board.flash_log_segments * SEGMENT_BYTES
 
 
 def is_ours(path: str) -> bool:
-    """Whether a path is in a folder of our packages, where they are flashed to or where they would be found before."""
+    """True if a path is in a folder of our packages: where they are flashed, or where MicroPython would find them
+    first.
+    """
     below = path.removeprefix(LIB)
     return below.startswith(tuple(f"/{package}/" for package in SHARED))
 

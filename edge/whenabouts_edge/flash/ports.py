@@ -1,4 +1,4 @@
-"""Ports of a board by name: `uart0`, or `uart0:tx=12,rx=13` with other pins than the usual ones."""
+"""Ports of a board by name: `uart0`, or `uart0:tx=12,rx=13` with non-default pins."""
 
 import re
 from typing import Any
@@ -9,14 +9,14 @@ _PORT = re.compile(r"(\w+)(?::tx=(\d+),rx=(\d+))?")
 
 
 class Ports:
-    """The ports of one board, each given to one reader. Where ports are terminals any path is one."""
+    """The ports of one board, each assigned to one reader. If ports are terminals, any path is valid."""
 
     def __init__(self, board: BoardFacts) -> None:
         self._board = board
         self._taken: dict[str, str] = {}  # UART or pin -> reader
 
     def take(self, text: str, reader: str) -> tuple[Any, list[str]]:
-        """(what `machine.UART` is called with, or the path of a terminal; what is wrong with the text)."""
+        """(arguments of `machine.UART`, or the path of a terminal; mistakes in the text)."""
         if self._board.terminals:
             return text, []
         match = _PORT.fullmatch(text)
@@ -32,7 +32,7 @@ class Ports:
         uses = match[1], f"pin {tx}", f"pin {rx}"
         again = next((what for what in uses if what in self._taken), None)
         if again is not None:
-            mistakes.append(f"port: found {again} again, expected one that reader {self._taken[again]} has not")
+            mistakes.append(f"port: found {again} again, expected one that reader {self._taken[again]} does not use")
         self._taken |= dict.fromkeys(uses, reader)
         return {"id": uart.id, "tx": tx, "rx": rx, "rxbuf": uart.rxbuf}, mistakes
 
@@ -43,5 +43,5 @@ class Ports:
 
 
 def _other_pins(uart: UartFacts) -> str:
-    """Other pins than the usual ones, as an example."""
+    """Non-default pins, as an example."""
     return f"tx={uart.tx[min(1, len(uart.tx) - 1)]},rx={uart.rx[min(1, len(uart.rx) - 1)]}"

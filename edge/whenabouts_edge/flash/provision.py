@@ -1,9 +1,12 @@
-"""A board's configuration from that of an agent on Linux: what carries over, and what a board cannot have.
+"""A board's configuration from that of an agent on Linux: settings that carry over, and settings that a board cannot
+have.
 
-What changes nothing that the gateway says is left out with a note (`state_dir`: a board has one flash). What would be missed
-is refused: a certificate that is never shown, a second reader on one UART. All such settings are named at once.
+A setting without effect on the gateway's output is left out with a note (`state_dir`: a board has one flash). A setting
+whose loss would matter is refused: a certificate that is never presented, a second reader on one UART. All such
+settings are reported at once.
 
-Times between writes and beats are those of boards unless they are set: a board's flash wears out at the pace of a disk.
+Periods of writes and heartbeats have the defaults of boards unless they are set: at the pace of a disk, a board's flash
+would wear out.
 """
 
 import ipaddress
@@ -20,21 +23,23 @@ from whenabouts_edge.flash import identity
 from whenabouts_edge.flash.boards import BoardFacts
 from whenabouts_edge.flash.ports import Ports
 
-SEGMENT_BYTES = 32768  # of the ring: eight blocks of flash
+SEGMENT_BYTES = 32768  # of the flash log: eight blocks of flash
 _WIFI_ENVIRONMENT, _BROKER_ENVIRONMENT = "WHENABOUTS_WIFI_PASSWORD", "WHENABOUTS_BROKER_PASSWORD"
-# Settings that have no effect on a board, and that nobody misses there.
+# Settings without effect on a board, whose loss does not matter.
 _WITHOUT_EFFECT = {("", "state_dir"): "readings wait in the board's flash"}
-# Settings that somebody would miss.
+# Settings whose loss would matter.
 CA_PATH, CERT_PATH, KEY_PATH, _RULES_PATH = "/ca.pem", "/cert.der", "/key.der", "/rules.cbor"  # on the board
 _REFUSED = {
-    ("", "metrics_file"): "a board has no node exporter; its beats tell how it is",
+    ("", "metrics_file"): "a board has no node exporter; its heartbeats report its health",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Provisioned:
-    """What to put on a board: its configuration, with secrets; what of the original has no effect there; the files that the
-    configuration names, by path on the board; and what it shows the broker, certificates and key in PEM, b"" for nothing.
+    """The content for a board.
+
+    config: its configuration, with secrets. notes: settings of the original without effect there. files: files that the
+    configuration names, by path on the board. identity: its client certificates and key in PEM, b"" for none.
     """
 
     config: dict[str, Any]
@@ -48,7 +53,7 @@ class Provisioned:
 
 
 def redacted(config: dict[str, Any]) -> dict[str, Any]:
-    """The same configuration with *** for each password."""
+    """The configuration with *** for each password."""
     return {
         key: redacted(value) if isinstance(value, dict) else "***" if key == "password" else value
         for key, value in config.items()
@@ -62,13 +67,13 @@ def provision(
     read: Callable[[str], bytes],
     source: str = "config",
 ) -> Provisioned:
-    """The configuration of a board of this kind from a TOML text; source names that in messages.
+    """The configuration of a board of this kind from a TOML text; messages refer to the text as `source`.
 
-    Passwords are those of the environment, else of the files that the text names; read reads one of these, and raises
-    OSError when it cannot.
+    Passwords come from the environment, else from the files that the text names. read: returns the content of a file,
+    and raises OSError if it cannot.
 
     Raises:
-        ConfigError: mistakes of the text, or settings that this board cannot have; all of them.
+        ConfigError: all mistakes of the text and all settings that this board cannot have.
     """
     config = parse(text, source)
     maker = _Maker(config, tomllib.loads(text), board, read, source, dict(key_lines(text)))
@@ -79,7 +84,7 @@ def provision(
 
 
 def _accepted(made: dict[str, Any], source: str) -> dict[str, Any]:
-    """What the board's own check makes of it: limits of its memory are known there."""
+    """The configuration after the board's own check, which knows the limits of its memory."""
     try:
         return checked(made)
     except ValueError as error:
@@ -105,7 +110,7 @@ class _Maker:
         self.identity = b""
 
     def make(self, environment: Mapping[str, str]) -> dict[str, Any]:
-        """The map; not to be used when there are mistakes."""
+        """The configuration; invalid if there are mistakes."""
         config, board = self._config, self._board
         self._look_for_refused()
         made: dict[str, Any] = {
@@ -135,7 +140,7 @@ class _Maker:
                 self._mistake("board", 0, "", f"wifi_ssid is missing: the Wi-Fi network that {board.name} is to join")
             self._put_password(made["wifi"], "board", "wifi_password_file", environment.get(_WIFI_ENVIRONMENT))
         elif config.board.wifi_ssid is not None:
-            self.notes.append(f"[board] wifi_ssid is left out: {board.name} has no Wi-Fi of its own")
+            self.notes.append(f"[board] wifi_ssid is left out: {board.name} has no Wi-Fi")
         if board.led is not None:
             made["led"] = board.led
         if board.watchdog_s_max is not None:
@@ -154,7 +159,7 @@ class _Maker:
         if clock != "auto":
             self._mistake(
                 "clock", 0, "source",
-                f'source: found "{clock}", expected "auto": a board asks the time server of [board] itself',
+                f'source: found "{clock}", expected "auto": a board asks the time server of [board]',
             )  # fmt: skip
         kept = self._board.flash_log_segments * SEGMENT_BYTES
         if self._is_given("spool", "limit_mib") and self._config.spool_limit_bytes > kept:
@@ -169,7 +174,7 @@ class _Maker:
         if _is_this_computer(broker.host) and not self._board.loopback:
             self._mistake(
                 "broker", 0, "host",
-                f"host: found {broker.host}, which on a board is the board; expected the broker's address in the network",
+                f"host: found {broker.host}, which on a board means the board; expected the broker's address in the network",
             )  # fmt: skip
         made: dict[str, Any] = {"host": broker.host, "port": broker.port, "keepalive_s": broker.keepalive_s}
         if broker.username is not None:
@@ -194,13 +199,13 @@ class _Maker:
     def _group(self, group: GroupConfig) -> dict[str, Any]:
         members = [f"{self._config.site}/{self._config.gateway}", *("/".join(peer) for peer in group.peers)]
         states = [{key: value for key, value in asdict(state).items() if value is not None} for state in group.states]
-        for state in states:  # a presence has no thresholds, a measure counts no reads
+        for state in states:  # a presence has no thresholds, a measure does not count reads
             for key in ("hold_ms",) if "on_at" not in state else ("reads", "leave_ms"):
                 del state[key]
         return {"name": group.name, "members": members, "stream": group.stream, "states": states}
 
     def _put_password(self, table: dict[str, Any], name: str, key: str, given: str | None) -> None:
-        """The password of the environment, else that of the first line of the file that is named."""
+        """The password of the environment, else the first line of the named file."""
         path = self._given.get(name, {}).get(key)
         if given:
             table["password"] = given
@@ -212,11 +217,11 @@ class _Maker:
                 self._mistake(name, 0, key, f"{key}: found no text on the first line of {path}, expected the password")
 
     def _put_identity(self, made: dict[str, Any]) -> None:
-        """Certificate and key; the agent's own check has seen that both are named or none."""
+        """Certificate and key; the agent's check has ensured that both or none are named."""
         if not self._is_given("broker", "cert_file"):
             return
         if not self._is_given("broker", "ca_file"):
-            problem = "cert_file: found it without ca_file, expected both: a board knows no authorities of its own"
+            problem = "cert_file: found it without ca_file, expected both: a board has no built-in authorities"
             self._mistake("broker", 0, "cert_file", problem)
             return
         certificates, key = self._content("broker", "cert_file"), self._content("broker", "key_file")
@@ -231,10 +236,12 @@ class _Maker:
         self.identity = certificates + b"\n" + key
         made["cert_file"], made["key_file"] = CERT_PATH, KEY_PATH
         if identity.count(certificates) > 1:
-            self.notes.append("[broker] cert_file: its first certificate goes along; the broker must know the others")
+            self.notes.append(
+                "[broker] cert_file: only its first certificate is copied; the broker must know the others"
+            )
 
     def _put_file(self, name: str, key: str, path: str) -> bool:
-        """Whether a file is named; then it goes to this path of the board."""
+        """True if a file is named; it is then copied to this path of the board."""
         if not self._is_given(name, key):
             return False
         self.files[path] = self._content(name, key)
@@ -245,7 +252,7 @@ class _Maker:
             return self._read(self._given[name][key] if name else self._given[key])
         except OSError as error:
             self._mistake(
-                name, 0, key, f"{key}: cannot read ({error}), expected the file there; make it readable for you"
+                name, 0, key, f"{key}: cannot read ({error}), expected a readable file; give yourself permission"
             )
             return b"-"
 

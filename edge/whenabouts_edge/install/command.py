@@ -1,6 +1,6 @@
-"""The command `install` of whenabouts-edge: makes the agent a service of systemd, or takes it away again.
+"""The command `install` of whenabouts-edge: installs the agent as a service of systemd, or uninstalls it.
 
-Exit codes: 0 done, 1 a step failed, 2 it cannot be installed like this.
+Exit codes: 0 done, 1 a step failed, 2 it cannot be installed in this way.
 """
 
 import json
@@ -23,13 +23,15 @@ from whenabouts_edge.install.plan import CONFIG, UNIT, Action, InstallError, Wan
     show_default=True,
     envvar="WHENABOUTS_EDGE_CONFIG",
     show_envvar=True,
-    help="TOML file of this gateway; an example is written if there is none, and never overwritten.",
+    help="TOML file of this gateway; an example is written if it is missing, and it is never overwritten.",
 )
-@click.option("--user", help="User that the agent runs as; made if there is none.  [default: whenabouts]")
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
-@click.option("--uninstall", is_flag=True, help="Take away what was installed; configuration, spool and user stay.")
+@click.option("--user", help="User of the agent; created if missing.  [default: whenabouts]")
+@click.option("--dry-run", is_flag=True, help="Print the steps without doing them.")
+@click.option("--uninstall", is_flag=True, help="Remove the installed files; configuration, spool and user stay.")
 @click.option(
-    "--purge", is_flag=True, help="With --uninstall: configuration and spool too, and the user if it was made here."
+    "--purge",
+    is_flag=True,
+    help="With --uninstall: also remove configuration and spool, and the user if it was created here.",
 )
 @click.option(
     "--root",
@@ -40,9 +42,9 @@ from whenabouts_edge.install.plan import CONFIG, UNIT, Action, InstallError, Wan
 def install(
     config_file: str, user: str | None, dry_run: bool, uninstall: bool, purge: bool, root: str | None, as_json: bool
 ) -> None:
-    """Make the agent a service that starts with the machine.
+    """Install the agent as a service that starts with the machine.
 
-    User, rule for serial ports, example of a configuration, unit. Doing it again changes only what differs.
+    Installs user, rule for serial ports, sample configuration, unit. Repeating it changes only what differs.
 
     \b
     Example:  sudo whenabouts-edge install --dry-run
@@ -75,9 +77,9 @@ def install(
 
 
 def _carry_out(actions: list[Action], root: str | None, quiet: bool) -> tuple[int, str]:
-    """(steps that are done, what went wrong with the next one)."""
+    """(number of steps done, problem of the next one)."""
     if root is None and os.geteuid() != 0:
-        problem = "install: found an ordinary user, expected root; run it with sudo, or look first with --dry-run"
+        problem = "install: found an ordinary user, expected root; run it with sudo, or preview it with --dry-run"
         click.echo(problem, err=True)
         return 0, problem
     for number, action in enumerate(actions):

@@ -1,4 +1,4 @@
-"""Carries out a plan of installing, and finds out what is there before."""
+"""Carries out a plan of installing, and collects the facts for it."""
 
 import contextlib
 import os
@@ -18,11 +18,11 @@ COMMAND_TIMEOUT_S = 120.0
 
 
 class StepError(Exception):
-    """A step failed; the text says which, what was found and what to do. The steps before it are done."""
+    """A step failed; the text names the step, what was found and what to do. The steps before it are done."""
 
 
 def collect(config_file: str, root: str | None) -> Facts:
-    """What a plan depends on, of this system or the one in root."""
+    """The facts for a plan, about this system or the one in root."""
     files = {}
     for path in (*WRITTEN, config_file):
         with contextlib.suppress(OSError, UnicodeError):
@@ -43,7 +43,7 @@ def collect(config_file: str, root: str | None) -> Facts:
 
 
 def program() -> tuple[str, ...]:
-    """The words that start this program again from anywhere."""
+    """The command that starts this program from any folder."""
     script = Path(sys.argv[0])
     if script.name == "whenabouts-edge" and script.exists():
         return (str(script.absolute()),)
@@ -51,7 +51,7 @@ def program() -> tuple[str, ...]:
 
 
 def needs() -> tuple[str, ...]:
-    """The interpreter behind the links of a virtual environment, and where these modules are."""
+    """The interpreter behind the links of a virtual environment, and the folder of these modules."""
     return os.path.realpath(sys.executable), str(Path(__file__).resolve().parents[1])
 
 
@@ -71,7 +71,7 @@ def carry_out(action: Action, root: str | None) -> None:
         elif action.verb == "run":
             _run(action.command)
     except OSError as error:
-        advice = "run it with sudo" if isinstance(error, PermissionError) else "see the message of the system"
+        advice = "run it with sudo" if isinstance(error, PermissionError) else "see the system's message"
         raise StepError(f"{action.verb} {action.what}: {error}; {advice}") from error
 
 
@@ -99,7 +99,7 @@ def _table(path: Path) -> dict[str, list[str]]:
 
 
 def _write(path: Path, text: str) -> None:
-    """A new file in place of what was there; readable by all, as no secret is in it."""
+    """Replace a file; readable by all, as it holds no secret."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
     temporary = path.with_name(f".{path.name}.new")
     temporary.write_text(text, encoding="utf-8")
@@ -109,7 +109,7 @@ def _write(path: Path, text: str) -> None:
 
 def _remove(path: Path) -> None:
     path.unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # others keep files there, or it is gone
+    with contextlib.suppress(OSError):  # it has other files, or is gone
         if path.parent.name == "whenabouts":
             path.parent.rmdir()
 
@@ -118,7 +118,7 @@ def _clear(folder: Path, patterns: Sequence[str]) -> None:
     for pattern in patterns:
         for path in folder.glob(pattern):
             path.unlink()
-    with contextlib.suppress(OSError):  # other files are in it
+    with contextlib.suppress(OSError):  # it has other files
         folder.rmdir()
 
 
@@ -144,5 +144,5 @@ def _run(command: Sequence[str]) -> None:
     if done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines()
         raise StepError(
-            f"run {' '.join(command)}: exit code {done.returncode}, expected 0: {said[-1] if said else 'nothing said'}"
+            f"run {' '.join(command)}: exit code {done.returncode}, expected 0: {said[-1] if said else 'no output'}"
         )

@@ -1,28 +1,28 @@
-"""The files that make the agent a service: unit, rule for serial ports, user.
+"""The files of the agent's service: unit, rule for serial ports, user.
 
-The unit gives the agent what it uses and nothing else. Left open on purpose: AF_UNIX (the time service and the service
-manager are asked through it), reading the kernel's clock (adjtimex; setting it needs a capability that is not there) and
-the list of processes (whether chronyd runs). MemoryMax is about seven times what an idle agent with four readers takes.
+The unit permits only what the agent uses. Permitted on purpose: AF_UNIX (to ask the time service and the service
+manager), reading the kernel's clock (adjtimex; setting it needs a capability that the unit does not give) and the list
+of processes (to see if chronyd runs). MemoryMax is about seven times the memory of an idle agent with four readers.
 
-The rule makes by-id links itself: the one that systemd brings lost them in some releases, Debian 12's first among them.
-It keeps ModemManager away, which otherwise speaks to every new port, and takes FTDI's 16 ms of waiting down to 1.
-systemd.exec(5), systemd.service(5), sysusers.d(5), tmpfiles.d(5), udev(7).
+The rule makes by-id links itself: systemd's own rule lost them in some releases, such as Debian 12's first. It keeps
+ModemManager from writing to every new port, and reduces FTDI's wait of 16 ms to 1. systemd.exec(5), systemd.service(5),
+sysusers.d(5), tmpfiles.d(5), udev(7).
 """
 
 from collections.abc import Sequence
 
 UNIT_NAME = "whenabouts-edge.service"
 MARK = "# Written by `whenabouts-edge install`"  # begins each of these files
-USER_COMMENT = "Whenabouts agent"  # tells a user that was made here from any other
+USER_COMMENT = "Whenabouts agent"  # marks a user that was created here
 PORT_GROUP = "dialout"
 WATCHDOG_S = 30
-DEVICES = ("ttyUSB", "ttyACM", "ttyAMA", "ttyS")  # by the kernel's names of drivers, which need no port to be there
+DEVICES = ("ttyUSB", "ttyACM", "ttyAMA", "ttyS")  # the kernel's driver names, valid without a port
 _OF_THOSE = ("/dev/serial", *(f"/dev/{name}" for name in DEVICES))
 
 _UNIT = """\
 {mark}. Changes belong into `systemctl edit {name}`.
 [Unit]
-Description=Whenabouts agent: readings with the interval in which they surely happened
+Description=Whenabouts agent: readings with the interval that contains their time
 Documentation=man:systemd.service(5)
 RequiresMountsFor={state_dir}
 StartLimitIntervalSec=0
@@ -93,12 +93,14 @@ LABEL="whenabouts_end"
 
 
 def unit(command: Sequence[str], user: str, state_dir: str, ports: Sequence[str], writes: Sequence[str] = ()) -> str:
-    """The unit that runs command as user; ports are those of the configuration, writes further folders it writes to."""
+    """The unit that runs command as user; ports are those of the configuration, writes are further folders it writes
+    to.
+    """
     managed = state_directory(state_dir)
     state = (
         [f"StateDirectory={managed}", "StateDirectoryMode=0700"] if managed else [f"ReadWritePaths={_word(state_dir)}"]
     )
-    state += [f"ReadWritePaths={_word('-' + folder)}" for folder in writes]  # one that is missing stops nothing
+    state += [f"ReadWritePaths={_word('-' + folder)}" for folder in writes]  # a missing folder is ignored
     others = sorted({port for port in ports if port.startswith("/dev/") and not port.startswith(_OF_THOSE)})
     devices = [*(f"char-{name}" for name in DEVICES), *others]
     return _UNIT.format(
@@ -115,36 +117,36 @@ def unit(command: Sequence[str], user: str, state_dir: str, ports: Sequence[str]
 
 
 def state_directory(state_dir: str) -> str | None:
-    """What StateDirectory= calls this folder, None when the service manager cannot make it itself."""
+    """The value of StateDirectory= for this folder, None if the service manager cannot create it."""
     name = state_dir.removeprefix("/var/lib/").strip("/")
     plain = all(c.isascii() and (c.isalnum() or c in "/_.-") for c in name) and ".." not in name
     return name if state_dir.startswith("/var/lib/") and name and plain else None
 
 
 def sysusers(user: str, make: bool) -> str:
-    """Makes the user, unless it is one that was there before, and lets it use serial ports."""
+    """Creates the user, unless it existed before, and gives it access to serial ports."""
     made = f'u {user} - "{USER_COMMENT}"\n' if make else ""
     return f"{MARK}.\n{made}m {user} {PORT_GROUP}\n"
 
 
 def made_user(sysusers_text: str) -> str | None:
-    """The user that installing made; a user that was there before is not in such a line."""
+    """The user that installing created; a user that existed before is not in such a line."""
     users = [line.split()[1] for line in sysusers_text.splitlines() if line.startswith("u ")]
     return users[0] if users and sysusers_text.startswith(MARK) else None
 
 
 def tmpfiles(user: str, state_dir: str) -> str:
-    """Makes the state folder where the unit cannot."""
+    """Creates the state folder where the unit cannot."""
     return f'{MARK}.\nd "{state_dir}" 0700 {user} {user} -\n'
 
 
 def user_of(unit_text: str) -> str | None:
-    """The user that a unit of ours runs as."""
+    """The user of a unit of ours."""
     users = [line.removeprefix("User=") for line in unit_text.splitlines() if line.startswith("User=")]
     return users[0] if users else None
 
 
 def _word(text: str) -> str:
-    """One word as the service manager reads it."""
+    """One word in the service manager's quoting."""
     text = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{text}"' if any(c in " \t'\"\\;" for c in text) else text

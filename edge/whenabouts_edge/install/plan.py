@@ -1,7 +1,7 @@
-"""What installing and uninstalling do, as a list of actions with a reason each; nothing is done here.
+"""Plans of installing and uninstalling: lists of actions with a reason each; pure.
 
-A plan depends on what is there: what is already as it should be is kept, so that installing twice changes nothing. The
-configuration belongs to its owner: it is written when there is none, never changed, and removed only by purging.
+A plan depends on the current state: correct files are kept, so that installing twice changes nothing. The configuration
+belongs to its owner: it is written if missing, never changed, and removed only by purging.
 """
 
 import re
@@ -32,14 +32,14 @@ TMPFILES = "/etc/tmpfiles.d/whenabouts.conf"
 WRITTEN = (SYSUSERS, TMPFILES, RULE, UNIT)
 USER = "whenabouts"
 CONFIG = "/etc/whenabouts/edge.toml"
-STATE_FILES = ("spool.sqlite*", "status.json", "status.tmp")  # of state_dir: what the agent writes there
+STATE_FILES = ("spool.sqlite*", "status.json", "status.tmp")  # files of the agent in state_dir
 
-_HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # what ProtectHome and PrivateTmp hide from the service
+_HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # hidden from the service by ProtectHome and PrivateTmp
 _USER_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,30}")
 
 
 class InstallError(Exception):
-    """It cannot be installed like this; `mistakes` holds one line for each reason."""
+    """It cannot be installed in this way; `mistakes` holds one line for each reason."""
 
     def __init__(self, mistakes: list[str]) -> None:
         super().__init__("\n".join(mistakes))
@@ -60,8 +60,8 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What was asked for. command: the words that start this program; needs: files that it cannot start without; root: a
-    folder that holds another system.
+    """The requested installation. command: the words that start this program; needs: files required for the start;
+    root: a folder that holds another system.
     """
 
     command: tuple[str, ...]
@@ -74,10 +74,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is there. files: content by path of those among WRITTEN and the configuration that exist.
+    """The current state. files: content by path of the existing ones of WRITTEN and the configuration.
 
-    config: the configuration if it has no mistakes. users: comment by name. members: users of the group of serial ports.
-    live: a running systemd manages this very system.
+    config: the configuration if it has no mistakes. users: comment by name. members: users of the group of serial
+    ports. live: True if a running systemd manages this very system.
     """
 
     files: Mapping[str, str]
@@ -89,11 +89,11 @@ class Facts:
 
 
 def install(wanted: Wanted, facts: Facts) -> list[Action]:
-    """The steps that make the agent a service.
+    """The steps that install the agent as a service.
 
     Raises:
-        InstallError: the configuration has mistakes, the service could not see its program or files, or the user's name is
-            none.
+        InstallError: the configuration has mistakes, the service could not see its program or files, or the user's name
+        is invalid.
     """
     user = wanted.user or _installed_user(facts) or USER
     state_dir = facts.config.state_dir if facts.config else f"/var/lib/{USER}"
@@ -102,14 +102,14 @@ def install(wanted: Wanted, facts: Facts) -> list[Action]:
     managed = state_directory(state_dir) is not None
     actions = [_written(facts, SYSUSERS, sysusers(user, make_user), f"user {user}, in group {PORT_GROUP}")]
     if user not in facts.users or user not in facts.members:
-        actions.append(_run(wanted, ("systemd-sysusers",), _name(SYSUSERS), why="makes the user and its membership"))
+        actions.append(_run(wanted, ("systemd-sysusers",), _name(SYSUSERS), why="creates the user and its membership"))
     if not managed:
         text = tmpfiles(user, state_dir)
         actions.append(_written(facts, TMPFILES, text, f"folder {state_dir} for spool and status"))
         if actions[-1].verb == "write" or not facts.state_there:
-            actions.append(_run(wanted, ("systemd-tmpfiles",), "--create", _name(TMPFILES), why="makes that folder"))
+            actions.append(_run(wanted, ("systemd-tmpfiles",), "--create", _name(TMPFILES), why="creates that folder"))
     elif TMPFILES in facts.files:
-        actions.append(Action("remove", TMPFILES, "the unit makes the folder for spool and status itself"))
+        actions.append(Action("remove", TMPFILES, "the unit creates the folder for spool and status"))
     rule = _written(facts, RULE, UDEV_RULE, f"readers' ports by id, for group {PORT_GROUP}, without ModemManager")
     actions.append(rule)
     if rule.verb == "write" and facts.live:
@@ -127,16 +127,16 @@ def install(wanted: Wanted, facts: Facts) -> list[Action]:
 
 
 def uninstall(wanted: Wanted, facts: Facts) -> list[Action]:
-    """The steps that take away what `install` made; configuration, spool and user stay unless they are to be purged.
+    """The steps that remove what `install` made; configuration, spool and user stay unless they are to be purged.
 
     Raises:
-        InstallError: spool and user are to be purged, and mistakes in the configuration hide where the spool is.
+        InstallError: spool and user are to be purged, and mistakes in the configuration hide the place of the spool.
     """
     if wanted.purge and facts.config is None and wanted.config_file in facts.files:
         path = wanted.config_file
         raise InstallError(
             [
-                f"config: found mistakes in {path}, expected none: it says where the spool is; mend it, or remove it first"
+                f"config: found mistakes in {path}, expected none: it has the path of the spool; correct or remove it first"
             ]
         )
     installed = facts.files.get(UNIT, "").startswith(MARK)
@@ -149,7 +149,7 @@ def uninstall(wanted: Wanted, facts: Facts) -> list[Action]:
     reported = {action.what for action in user}
     actions += [_removed(facts, path) for path in reversed(WRITTEN) if path in facts.files and path not in reported]
     if facts.config and facts.config.metrics_file and installed:
-        actions.append(Action("remove", facts.config.metrics_file, "would show old figures for ever"))
+        actions.append(Action("remove", facts.config.metrics_file, "would show old figures forever"))
     if facts.live and installed:
         actions.append(_run(wanted, ("systemctl",), "daemon-reload", why="the unit is gone"))
     if facts.live and RULE in facts.files:
@@ -164,7 +164,7 @@ def _removed(facts: Facts, path: str) -> Action:
 
 
 def _data(wanted: Wanted, facts: Facts) -> Iterator[Action]:
-    """What becomes of configuration and spool."""
+    """The actions for configuration and spool."""
     state_dir = facts.config.state_dir if facts.config else f"/var/lib/{USER}"
     if wanted.config_file in facts.files:
         verb, why = ("remove", "purged") if wanted.purge else ("keep", "yours; --purge removes it")
@@ -176,17 +176,19 @@ def _data(wanted: Wanted, facts: Facts) -> Iterator[Action]:
 
 
 def _user(wanted: Wanted, facts: Facts, made: str) -> list[Action]:
-    """What becomes of the user that was made here, and of the file that tells so: last, so that a repeat knows it too."""
+    """The actions for the user that was created here, and for the file that records it: last, so that a repeat knows it
+    too.
+    """
     if not wanted.purge:
         return [
-            Action("keep", f"user {made}", "was made for the agent; --purge removes it"),
-            Action("keep", SYSUSERS, f"tells that {made} was made for the agent; --purge removes it"),
+            Action("keep", f"user {made}", "was created for the agent; --purge removes it"),
+            Action("keep", SYSUSERS, f"records that {made} was created for the agent; --purge removes it"),
         ]
     if facts.users[made] != USER_COMMENT or wanted.user not in (None, made):
-        why = "is not as it was made for the agent, or another one was named"
+        why = "differs from the user created for the agent, or another one was named"
         return [Action("keep", f"user {made}", why), _removed(facts, SYSUSERS)]
     command = ("userdel", *(("--prefix", wanted.root) if wanted.root else ()), made)
-    return [Action("run", _line(*command), "was made for the agent", command=command), _removed(facts, SYSUSERS)]
+    return [Action("run", _line(*command), "was created for the agent", command=command), _removed(facts, SYSUSERS)]
 
 
 def _refuse(wanted: Wanted, facts: Facts, user: str, state_dir: str) -> None:
@@ -197,7 +199,7 @@ def _refuse(wanted: Wanted, facts: Facts, user: str, state_dir: str) -> None:
     if not _USER_NAME.fullmatch(user):
         mistakes.append(f"user: found {user!r}, expected small letters, digits, _ and -, beginning with a letter or _")
     elif user == "root":
-        mistakes.append("user: found root, expected one with fewer rights; leave --user out to have one made")
+        mistakes.append("user: found root, expected one with fewer rights; leave out --user to have one created")
     mistakes += [
         f"program: found {path}, which the service cannot see; expected a place outside {', '.join(_HIDDEN)}; "
         "make one with `sudo /usr/bin/python3 -m venv /opt/whenabouts` and install it there"
@@ -231,7 +233,7 @@ def _installed_user(facts: Facts) -> str | None:
 
 
 def _writes(config: Config | None) -> list[str]:
-    """Folders beside state_dir that the agent writes to."""
+    """Folders besides state_dir that the agent writes to."""
     metrics_file = config.metrics_file if config else None
     if config is None or metrics_file is None:
         return []
@@ -241,7 +243,7 @@ def _writes(config: Config | None) -> list[str]:
 
 def _written(facts: Facts, path: str, text: str, why: str) -> Action:
     if facts.files.get(path) == text:
-        return Action("keep", path, f"is as it should be: {why}")
+        return Action("keep", path, f"is up to date: {why}")
     return Action("write", path, why, text=text)
 
 
@@ -255,11 +257,11 @@ def _config(wanted: Wanted, facts: Facts) -> Action:
 
 
 def _start(facts: Facts, unit_changed: bool) -> Iterator[Action]:
-    """Starting makes sense only with a configuration that somebody has made."""
+    """Start the service only with a configuration that somebody has edited."""
     ours = facts.config is not None and sample_text() not in facts.files.values()
     if facts.live and ours:
         verb, why = (
-            ("restart", "runs it as it is now") if unit_changed else ("start", "runs it, if it does not run yet")
+            ("restart", "runs the new version") if unit_changed else ("start", "runs it, if it does not run yet")
         )
         yield Action("run", _line("systemctl", verb, UNIT_NAME), why, command=("systemctl", verb, UNIT_NAME))
 
@@ -279,7 +281,7 @@ def _run(wanted: Wanted, program: tuple[str, ...], *words: str, why: str) -> Act
 
 
 def _name(path: str) -> str:
-    """How systemd's tools are told a file of theirs: by a full path they would look for it outside the root."""
+    """The file name for systemd's tools: with a full path they would look for it outside the root."""
     return PurePosixPath(path).name
 
 

@@ -295,7 +295,7 @@ def test_into_a_folder_twice_and_out_again(tmp_path):
     assert left["etc/whenabouts/edge.toml"] == FINE
     assert left["entries"] == installed["entries"]
     planned = run("--root", tmp_path, "--uninstall", "--purge", "--dry-run")
-    assert re.search(r"^run +userdel .* whenabouts  \(was made for the agent\)$", planned.output, re.M)
+    assert re.search(r"^run +userdel .* whenabouts  \(was created for the agent\)$", planned.output, re.M)
     assert contents(tmp_path) == left
 
     foreign = spool.with_name("notes.txt")

@@ -169,5 +169,5 @@ def test_a_full_board_is_refused_before_anything_is_copied():
 def test_files_that_leave_no_room_for_readings_are_refused():
     """However empty the board is."""
     large = [*FILES, File("/lib/large", b"x" * 600_000)]
-    with pytest.raises(FlashError, match=r"found 868352 bytes, expected \d+ for files and readings that wait"):
+    with pytest.raises(FlashError, match=r"found 868352 bytes, expected \d+ for files and waiting readings"):
         refuse_full(PICO, large, plan(large, holds()), holds(free=868_352))

@@ -96,8 +96,8 @@ def test_two_readers_share_neither_uart_nor_pin():
     """On an ESP32 any pin can be any UART's."""
     ports = Ports(board("esp32"))
     assert ports.take("uart1", "a") == ({"id": 1, "tx": 25, "rx": 26, "rxbuf": 1024}, [])
-    assert ports.take("uart2:tx=17,rx=26", "b")[1] == ["port: found pin 26 again, expected one that reader a has not"]
-    assert ports.take("uart1:tx=4,rx=5", "c")[1] == ["port: found uart1 again, expected one that reader a has not"]
+    assert ports.take("uart2:tx=17,rx=26", "b")[1] == ["port: found pin 26 again, expected one that reader a does not use"]
+    assert ports.take("uart1:tx=4,rx=5", "c")[1] == ["port: found uart1 again, expected one that reader a does not use"]
 
 
 def test_a_board_on_this_computer_reads_terminals_and_reaches_its_localhost():
@@ -106,7 +106,7 @@ def test_a_board_on_this_computer_reads_terminals_and_reaches_its_localhost():
     provisioned = made(text, board("unix"))
     assert provisioned.config["readers"][0]["port"] == "/dev/pts/7"
     assert "wifi" not in provisioned.config
-    assert provisioned.notes == ("[board] wifi_ssid is left out: unix has no Wi-Fi of its own",)
+    assert provisioned.notes == ("[board] wifi_ssid is left out: unix has no Wi-Fi",)
 
 
 TABLE = [
@@ -120,26 +120,26 @@ TABLE = [
         "edge.toml:11: [reader] baud: found 0, expected the speed of the line: a UART has one",
     ]),
     (("broker.example.org", "127.0.0.1"), [
-        "edge.toml:4: [broker] host: found 127.0.0.1, which on a board is the board; expected the broker's address in "
+        "edge.toml:4: [broker] host: found 127.0.0.1, which on a board means the board; expected the broker's address in "
         "the network",
     ]),
     (('wifi_ssid = "warehouse"', ""), [
         "edge.toml:5: [board] wifi_ssid is missing: the Wi-Fi network that pico_w is to join",
     ]),
     (("[board]", '[clock]\nsource = "chrony"\n[board]'), [
-        'edge.toml:6: [clock] source: found "chrony", expected "auto": a board asks the time server of [board] itself',
+        'edge.toml:6: [clock] source: found "chrony", expected "auto": a board asks the time server of [board]',
     ]),
     (("[board]", "[spool]\nlimit_mib = 1\n[board]"), [
         "edge.toml:6: [spool] limit_mib: found 1, expected it left out: pico_w keeps 256 KiB of readings",
     ]),
     (("[board]", 'cert_file = "c.pem"\nkey_file = "k.pem"\n[board]'), [
-        "edge.toml:5: [broker] cert_file: found it without ca_file, expected both: a board knows no authorities of its own",
+        "edge.toml:5: [broker] cert_file: found it without ca_file, expected both: a board has no built-in authorities",
     ]),
     (("[board]", '[group]\nname = "g"\nmembers = ["x"]\n[board]'), [
         "edge.toml:1: on this board group states: found 0, expected 1 to 8",
     ]),
     (("[[reader]]", '[[reader]]\nname = "gate"\nkind = "rdm6300"\nport = "uart0:tx=12,rx=13"\n[[reader]]'), [
-        "edge.toml:14: [reader] port: found uart0 again, expected one that reader gate has not",
+        "edge.toml:14: [reader] port: found uart0 again, expected one that reader gate does not use",
     ]),
 ]  # fmt: skip
 
@@ -208,7 +208,7 @@ def test_a_password_file_that_cannot_be_read_is_a_mistake():
     text = FINE.replace("[board]", 'username = "dock"\npassword_file = "p"\n[board]')
     [mistake] = mistakes(text)
     assert mistake.startswith("edge.toml:6: [broker] password_file: cannot read (")
-    assert mistake.endswith("expected the file there; make it readable for you")
+    assert mistake.endswith("expected a readable file; give yourself permission")
     [mistake] = mistakes(text, read=lambda path: b"\n")
     assert mistake == "edge.toml:6: [broker] password_file: found no text on the first line of p, expected the password"
 

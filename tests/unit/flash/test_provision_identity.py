@@ -61,7 +61,7 @@ def test_of_several_certificates_the_first_goes_along(certified):
     provisioned = made(CERTIFIED, read=lambda name: chain if name == "client.pem" else (certified / name).read_bytes())
     assert provisioned.files["/cert.der"] == ssl.PEM_cert_to_DER_cert((certified / "client.pem").read_text())
     assert provisioned.notes == (
-        "[broker] cert_file: its first certificate goes along; the broker must know the others",
+        "[broker] cert_file: only its first certificate is copied; the broker must know the others",
     )
 
 

@@ -117,7 +117,7 @@ def test_a_failure_shows_the_end_of_what_was_said_and_what_to_do(tmp_path):
     text = str(caught.value)
     assert "line 60" not in text
     assert text.startswith("line 61\n")
-    assert f"a stage failed (exit code 3); all that was said is in {tmp_path / 'log'}" in text
+    assert f"a stage failed (exit code 3); its whole output is in {tmp_path / 'log'}" in text
     assert "the disk is full" in text
     assert "line 5\n" in (tmp_path / "log").read_text()
 
@@ -237,7 +237,7 @@ def test_without_a_network_it_says_so(checkout):
     assert process.returncode == 1
     assert "No matching distribution found" in said
     assert "the package index was not reached" in said
-    assert "run it again to go on" in said
+    assert "run it again to continue" in said
     assert "Traceback" not in said
     assert not (checkout / ".venv" / ".demo-ready").exists()
 
@@ -254,7 +254,7 @@ def test_ctrl_c_ends_it_with_a_word(checkout):
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "setup: stopped; run it again to go on" in said
+    assert "setup: stopped; run it again to continue" in said
     assert "Traceback" not in said
     assert not running.is_running()
 

@@ -219,7 +219,7 @@ def test_the_command_ends_clean_at_ctrl_c(tmp_path):
         (["--pty", "a", "--reader", "b"], 2, "--reader belongs to --config"),
         (["--pty", "a", "--baud", "9600"], 2, "--baud belongs to --port"),
         (["--pty", "a", "--speed", "0"], 2, "found speed=0, expected a number from 0.000001 to 1000000, or max"),
-        (["--pty", "there"], 1, "found something there, expected nothing"),
+        (["--pty", "there"], 1, "found an existing file, expected none"),
         (["--port", "/dev/no-such-port", "--baud", "9600"], 1, "no such port"),
         (["--config", "edge.toml", "--reader", "x"], 2, "found 'x', expected one of one, two"),
         (["--config", "edge.toml"], 2, "found readers one, two"),
