@@ -381,7 +381,7 @@ def _lines(rows: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Write the files beside this script."""
+    """Write the files into the folder of this script."""
     for name, text in documents().items():
         (HERE / name).write_text(text, encoding="utf-8")
         print(f"{name}: {len(text)} characters")

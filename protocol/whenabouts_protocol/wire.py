@@ -119,7 +119,7 @@ def decode_batch(data: bytes) -> "list[Reading]":
     Takes time and memory proportional to the message; a message above MAX_MESSAGE_BYTES is refused.
 
     Raises:
-        WireError: anything other than a batch of this schema, whatever the bytes; the text says what and where.
+        WireError: anything other than a batch of this schema, whatever the bytes; the text names what was found and where.
     """
     from whenabouts_protocol.unbatch import readings_in  # separate: a board that only sends has little memory
 

@@ -53,7 +53,7 @@ def _register(kind: str, points: list[EntryPoint]) -> str:
 
 
 def _problem(reader: Any) -> str:
-    """What a reader lacks for an agent, as text; empty if nothing."""
+    """The fault of a reader as text; empty if an agent can use it."""
     if not isinstance(reader, Reader):
         return f"found {type(reader).__name__}, expected whenabouts_hardware.Reader"
     if reader.tags is None:

@@ -299,7 +299,7 @@ class ReaderConfig:
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
-    """How to reach the broker."""
+    """Address and credentials of the broker, and the timing of its connection."""
 
     host: str
     port: int

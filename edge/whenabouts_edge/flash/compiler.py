@@ -34,6 +34,6 @@ def compiled(source: str, name: str) -> bytes:
             check=False,
         )
         if done.returncode:
-            said = done.stderr.strip().splitlines()[-1:] or ["nothing said"]
+            said = done.stderr.strip().splitlines()[-1:] or ["no output"]
             raise FlashError(f"mpy-cross {name}: exit code {done.returncode}, expected 0: {said[0]}")
         return out.read_bytes()

@@ -41,7 +41,7 @@ def needed(roots: Iterable[str], kinds: Collection[str], options: Collection[str
             continue
         path = _source(name)
         if path is None:
-            raise ModuleNotFoundError(f"{name}: found no such module, expected one beside {__name__}", name=name)
+            raise ModuleNotFoundError(f"{name}: found no such module, expected one next to {__name__}", name=name)
         paths[name] = path
         for imported in imports(path, options):
             waiting += [part for part in _with_packages(imported) if part not in paths]

@@ -28,7 +28,7 @@ def program(modules: Mapping[str, Path], options: Collection[str]) -> dict[str, 
 
 
 def without_branches(source: str, options: Collection[str]) -> str:
-    """The same lines with `False` for each `if` condition that tests for the type checker, or for an option not in
+    """The source with `False` for each `if` condition that tests for the type checker, or for an option not in
     `options`.
 
     >>> without_branches("if 'wifi' in config:\\n    start()\\n", [])

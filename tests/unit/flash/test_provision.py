@@ -96,7 +96,9 @@ def test_two_readers_share_neither_uart_nor_pin():
     """On an ESP32 any pin can be any UART's."""
     ports = Ports(board("esp32"))
     assert ports.take("uart1", "a") == ({"id": 1, "tx": 25, "rx": 26, "rxbuf": 1024}, [])
-    assert ports.take("uart2:tx=17,rx=26", "b")[1] == ["port: found pin 26 again, expected one that reader a does not use"]
+    assert ports.take("uart2:tx=17,rx=26", "b")[1] == [
+        "port: found pin 26 again, expected one that reader a does not use"
+    ]
     assert ports.take("uart1:tx=4,rx=5", "c")[1] == ["port: found uart1 again, expected one that reader a does not use"]
 
 
