@@ -198,7 +198,7 @@ def test_landed_states_of_three_agents_carry_dense_clocks_and_survive_a_reboot(o
 
     shown = CliRunner().invoke(status, ["--config", str(office.folder / "config" / "wall.toml")])
     assert (shown.exit_code, shown.output.splitlines()[-3:-1]) == (0, [
-        f"  group   meeting, view {view:012x}: phone, rfid, wall", "  state   2 of clock (2, 2, 2): present False",
+        f"  group   meeting, view {view:012x}: phone, rfid, wall", "  state   2 of vector clock (2, 2, 2): present False",
     ])  # fmt: skip
 
     office.parts["phone"].kill()
