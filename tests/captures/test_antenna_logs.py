@@ -52,7 +52,7 @@ def test_every_row_of_the_real_logs_is_a_reading(name, count, unsure):
 def test_the_unreferenced_row_of_the_real_log_covers_the_beat_of_its_marker():
     """reader_3 hears its marker once a minute: the row at 16:14:01.8 U belongs to a beat that lies 3 to 5 s before it."""
     assert off_the_beat(DATA / "reader_3.txt", "0000_000000004978") == [3.0, 5.1]
-    assert "its stamp is 3 to 5 s after that beat" in PAGE
+    assert "its stamp is 3 to 5 s after that signal" in PAGE
 
 
 def test_a_report_of_the_older_form_is_refused(tmp_path):

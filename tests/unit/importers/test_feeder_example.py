@@ -98,7 +98,7 @@ def test_what_the_lesson_says_of_arrival_and_clocks_is_true():
     """All told in order of arrival go back in time; the worst clock; how many wrong moves it makes."""
     naive = moves(READS)
     assert all(b.second < a.second for a, b in naive)
-    assert f"All {len(naive)} that\n  it tells go back in time" in LESSON
+    assert f"All {len(naive)} that\n  it emits go back in time" in LESSON
     worst = max(AHEAD_S, key=AHEAD_S.get)
     assert f"the clock of {worst} was {AHEAD_S[worst]} s ahead" in LESSON
     numbers = lessons.table(LESSON)
@@ -106,7 +106,7 @@ def test_what_the_lesson_says_of_arrival_and_clocks_is_true():
         numbers[f"move, the rule above{end}"][2] - less
         for end, less in (("", numbers["move, the rule above, clocks put right"][2]), (", clocks put right", 0))
     )
-    assert f"the rule tells {by_clocks} moves more that were none" in LESSON
+    assert f"the rule emits {by_clocks} more moves that never happened" in LESSON
     assert f"with the clocks put right {left} wrong ones are left" in LESSON
 
 

@@ -124,7 +124,7 @@ def test_what_the_lesson_says_of_echoes_and_phantoms_is_true():
     assert certain < emitted
     assert f"Ask for 4 s, and {len(certain)} pairs are emitted both\n  ways" in PAIRS
     assert (len(emitted - certain), len((emitted - certain) & true)) == (2, 1)
-    assert "the join tells two more, of which one is true" in PAIRS
+    assert "the join emits two more, of which one is true" in PAIRS
     phantoms = Counter(what(row) for row in of_kind(LOWER + UPPER, "P"))
     assert f"mark {phantoms.total()} rows as false. Of these {phantoms['noise']} are noise" in PAIRS
     assert f"{phantoms['marker']} are the marker and {phantoms['fish']} are fish" in PAIRS
@@ -160,7 +160,7 @@ def test_the_passages_of_the_lesson_truly_happened():
         assert f"{count} tags@{site[a]}/{a} -> tags@{site[b]}/{b}\n" in ORDER
     back = sum(b.arrived < a.arrived for a, b in naive)
     assert {(a.reader, b.reader) for a, b in naive} == {("lower", "upper")}
-    assert f"tells {len(naive)} passages, all from AAA to BBB. {back} of them go back in time, and " in ORDER
+    assert f"emits {len(naive)} passages, all from AAA to BBB. {back} of them go back in time, and " in ORDER
     assert f"{len(emitted - naive)} of the {len(emitted)} true ones are missing" in ORDER
 
 
