@@ -1,4 +1,4 @@
-"""What a board says of itself: the bytes that the protocol's own encoder gives, and what it refuses to say."""
+"""A board's birth and status: the same bytes as the protocol's encoder gives, and refused values."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a board does beside readings: Wi-Fi, lamp, watchdog, and the devices that only boards have, simulated here."""
+"""A board's duties beside readings: Wi-Fi, lamp, watchdog, and devices that only boards have, simulated here."""
 
 import random
 import sys
@@ -63,7 +63,7 @@ def test_attempts_come_later_and_later_and_differ_from_board_to_board():
 
 
 def test_a_network_that_does_not_hold_does_not_shorten_the_pause():
-    """Up for a second each time: the pauses grow all the same, and begin anew when it has held."""
+    """Up for a second each time: the pauses still grow, and start again from the shortest when it has held."""
     wifi, now, pauses = Wifi(0, 0), 0, []
     for _ in range(4):
         while wifi.step(now, False) != "join":
@@ -82,7 +82,7 @@ def test_a_network_that_does_not_hold_does_not_shorten_the_pause():
 
 @given(st.lists(st.tuples(st.integers(0, 40 * S), st.booleans()), max_size=60), st.integers(0, 255))
 def test_whatever_the_network_does(looks, bits):
-    """Never two joins without a leave or a success between them, never a join while it is up, and it tells what it sees."""
+    """Never two joins without a leave or a success between them, never a join while it is up, and each event is reported."""
     wifi, now, joining = Wifi(bits, 0), 0, False
     for step, is_up in looks:
         now += step
@@ -160,8 +160,8 @@ def test_the_watchdog_is_not_fed_when_flash_fails_for_long():
     assert watch.feeds(301 * S, True, False, 1)
 
 
-def test_readings_that_wait_for_the_time_are_not_due_and_a_full_ring_is_no_standstill():
-    """Neither of both is cured by a new start."""
+def test_readings_that_wait_for_the_time_are_not_due_and_a_full_flash_log_is_no_standstill():
+    """A restart cures neither."""
     flash = CutFlash()
     store = Store("a", "b", FlashLog(flash, 2, 4096, 0), clock := Clock(), S)
     watch, now = Watch(0), 0
@@ -254,7 +254,7 @@ def board_modules(monkeypatch):
     monkeypatch.setitem(sys.modules, "network", network)
 
 
-def test_the_clock_of_a_board_is_told_the_time_of_its_epoch(board_modules, monkeypatch):
+def test_the_clock_of_a_board_is_set_in_its_own_epoch(board_modules, monkeypatch):
     """Boards count seconds from 1970 or from 2000."""
     utc_us = 1_790_000_000_000_000
     device.set_real_time_clock(utc_us)
@@ -280,7 +280,7 @@ def test_a_board_with_devices_goes_through_its_conditions(board_modules, tmp_pat
     board.now_us = lambda: now[0]
 
     def shown(seconds=2):
-        """What the lamp does in so many seconds."""
+        """The lamp's changes in so many seconds."""
         pin, lit = Pin.made[0], ""
         for _ in range(seconds * 10):
             board.step()
@@ -305,7 +305,7 @@ def test_a_board_with_devices_goes_through_its_conditions(board_modules, tmp_pat
     assert len(Pin.made[0].values) < 30  # only changes go to the pin
 
 
-def test_a_lamp_tells_of_faults_and_readings_refused(board_modules, tmp_path):
+def test_a_lamp_shows_faults_and_refused_readings(board_modules, tmp_path):
     """For ten seconds; a watchdog that is not fed bites."""
     board = opened({
         "site": "a", "gateway": "b", "broker": {"host": "127.0.0.1", "port": 1}, "ntp": {"host": "127.0.0.1", "port": 9},

@@ -59,7 +59,7 @@ def test_packets_are_those_of_the_standard():
 
 
 def test_several_are_on_their_way_and_answers_come_in_any_order():
-    """Room for sixteen; what is taken is told by its packet id, and makes room."""
+    """Room for sixteen; an acknowledged message is reported by its packet id, and makes room."""
     made = client()
     ids = [made.publish("t", bytes([n]), 0) for n in range(IN_FLIGHT_MAX)]
     assert made.room == 0
@@ -129,7 +129,7 @@ def test_a_connection_that_is_not_answered_or_cannot_be_written_ends():
 def test_pings_when_nothing_was_heard_or_said():
     """
     0 s connected     30 s ping, answered        60 s ping, no answer     75 s over
-    beats at QoS 0 every second do not keep a dead line alive
+    heartbeats at QoS 0 every second do not keep a dead line alive
     """
     made = client()
     pings = []
@@ -148,8 +148,8 @@ def test_pings_when_nothing_was_heard_or_said():
     assert (second, made.ended) == (75, "no answer to a ping")
 
 
-def test_messages_are_told_and_acknowledged():
-    """At QoS 0 and 1, retained or not; an oversized one is thrown away, and acknowledged all the same."""
+def test_messages_are_reported_and_acknowledged():
+    """At QoS 0 and 1, retained or not; an oversized one is dropped, but acknowledged."""
     made = client()
     made.subscribe(["t/#"], 0)
     written(made, 0)
@@ -197,7 +197,7 @@ def test_messages_are_told_and_acknowledged():
     ],
 )
 def test_wrong_bytes_end_the_connection_with_a_reason(data, reason):
-    """Whole or byte by byte; what stands behind them is not looked at."""
+    """Whole or byte by byte; bytes behind them are not read."""
     for size in (1, 1000):
         made = client()
         for at in range(0, len(data), size):

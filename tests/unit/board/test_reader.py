@@ -24,7 +24,7 @@ def frames_of(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_board_stamps_as_a_pc_does(kind):
-    """The same bytes at the same times, through both: the same observations in the same windows, the same counters."""
+    """Equal bytes at equal times through both give equal observations in equal windows, and equal counters."""
     chance = random.Random(kind)
     frames = frames_of(kind)
     assert frames
@@ -64,7 +64,7 @@ def test_a_board_stamps_as_a_pc_does(kind):
 
 
 def test_an_m6e_is_given_region_and_power_before_it_starts():
-    """Behind STOP, without which it takes no command; a board that only listens says nothing."""
+    """Behind STOP, without which it takes no command; a board that only listens writes nothing."""
     config = {"kind": "m6e", "stream": "s", "region": 8, "read_power_cdbm": 2000}
     reader, said = ReaderSession(config, 0), []
     while command := reader.dialogue.due(0):

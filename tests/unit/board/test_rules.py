@@ -1,4 +1,4 @@
-"""Rules and the group on a board: limits of a small memory, and what a configuration of them may say."""
+"""Rules and the group on a board: limits of a small memory, and their valid configurations."""
 
 import pytest
 
@@ -80,7 +80,7 @@ def stored(agent):
 
 
 def test_rules_from_the_start_then_from_the_cloud_then_those_of_the_start_again():
-    """What is no message for this gateway, or has more rules than a board takes, is counted and changes nothing."""
+    """A message for another gateway, or with more rules than a board takes, is counted and changes nothing."""
     rules = BoardRules("hall", "b", 64, message(rule("first")))
     assert rules.streams == ["$rule/first"]
     assert not rules.received(message(rule("first")))
@@ -95,7 +95,7 @@ def test_rules_from_the_start_then_from_the_cloud_then_those_of_the_start_again(
 
 
 def test_all_rules_together_keep_no_more_than_the_limit():
-    """Sixteen readings for four rules: each keeps at most four, and tells of at most TOLD pairs a reading."""
+    """Sixteen readings for four rules: each keeps at most four, and reports at most MAX_REPORTED pairs a reading."""
     rules = BoardRules("hall", "b", 16, message(*[rule(f"r{n}", span_us=10**9) for n in range(4)]))
     for n in range(50):
         r = Reading(site="hall", gateway="b", boot=1, seq=n, stream="s", kind="tag", t_min=n, t_max=n + 5)
@@ -110,10 +110,10 @@ def test_all_rules_together_keep_no_more_than_the_limit():
     assert rules.running.counters()["$rule/near"]["unreported"] > 0
 
 
-def test_derived_readings_are_stored_behind_their_sources_and_promised_with_them():
+def test_derived_readings_are_stored_behind_their_sources_and_share_their_watermark():
     """
     accepted   a  b                 stored: a b, then  (a, b) (b, a)
-    promise    begun                not given before the pairs are stored
+    watermark  pending              not published before the pairs are stored
     """
     agent = agent_with(message(rule()), rules={})
     assert decode_birth(agent._birth).streams[-1][:3] == ("$rule/near", "measure", "[ppm]")
@@ -140,8 +140,8 @@ def test_derived_readings_are_stored_behind_their_sources_and_promised_with_them
     assert {(r.attrs["a_seq"], r.attrs["b_seq"]) for r in pairs} == {(a.seq, b.seq), (b.seq, a.seq)}
 
 
-def test_derived_readings_that_find_no_room_are_told_by_a_gap():
-    """Each with the time of what was lost."""
+def test_derived_readings_that_find_no_room_are_reported_by_a_gap():
+    """The gap has the time of the lost readings."""
     agent = agent_with(message(rule()), rules={})
     store: Store = agent.store
     agent._flash_log._flash.fails = lambda: store.settled >= 20
@@ -157,9 +157,9 @@ def test_derived_readings_that_find_no_room_are_told_by_a_gap():
     assert min(r.t_min for r in sources) <= gap[0].t_min <= gap[0].t_max <= max(r.t_max for r in sources)
 
 
-def test_a_board_tells_its_states_once_they_are_stored_and_again_to_a_peer_that_comes():
+def test_a_board_publishes_its_states_once_they_are_stored_and_again_for_a_new_peer():
     """
-    births     a ........ then a view of both       state 0 stored, told      a again: told again
+    births     a ........ then a view of both       state 0 stored, published      a again: published again
     """
     agent = agent_with(group=GROUP)
     assert [name for name in agent.group.topics if name.startswith("wa/2/lab")] == [
@@ -185,7 +185,7 @@ def test_a_board_tells_its_states_once_they_are_stored_and_again_to_a_peer_that_
     assert published(agent, "state") == [(1, reported)] * 2
 
 
-def test_readings_carry_what_peers_have_told():
+def test_readings_carry_the_states_of_peers():
     """A state of a peer is merged when it comes, and counts for what happened after it; noise is counted."""
     group = BoardGroup(config(group=GROUP)["group"], "hall", "b", 7, 0)
     group.heard(topic("hall", "a", "birth"), encode_birth(Birth("hall", "a", 5, [], "office", [])), 0)
@@ -214,15 +214,15 @@ def test_readings_carry_what_peers_have_told():
 
 
 def reading_of(pending):
-    """The reading that a draft of a state becomes."""
+    """The reading that a pending state becomes."""
     return Reading(
         site="hall", gateway="b", boot=7, seq=0, stream=pending.stream, kind=pending.kind, value=pending.value,
         attrs=pending.attrs, t_min=0, t_max=1, vclock=pending.vclock,
     )  # fmt: skip
 
 
-def test_states_that_cannot_be_told_do_not_pile_up():
-    """Without a connection only the newest are kept; after it comes, the newest is told."""
+def test_states_that_cannot_be_published_do_not_pile_up():
+    """Without a connection only the newest are kept; after it comes, the newest is published."""
     agent = agent_with(group=GROUP)
     agent.mqtt = None
     for n in range(50):

@@ -105,7 +105,7 @@ class Line:
 
 
 def test_an_interrupt_amid_a_step_ends_the_board_by_closing_its_line(tmp_path, monkeypatch):
-    """What was stored stays, what was not is lost as by a cut of the power; the broker tells that the board is gone."""
+    """Stored readings stay, others are lost as by a power cut; the broker publishes that the board is offline."""
     master, slave = os.openpty()
     tty.setraw(slave)
     board = opened(with_reader(slave, tmp_path))

@@ -1,4 +1,4 @@
-"""A board's store: commits, drafts that wait for the time, and what is refused."""
+"""A board's store: commits, pending readings that wait for the time, and refused readings."""
 
 import pytest
 
@@ -33,13 +33,13 @@ def made(segments=2, segment_bytes=4096, known=True, commit_us=S):
 
 
 def tags(count, at=0, **more):
-    """Drafts of one stream, one a microsecond."""
+    """Pending readings of one stream, one a microsecond."""
     return [PendingReading("s", "tag", at + n, at + n + 5, f"{n:08X}", **more) for n in range(count)]
 
 
 def test_a_commit_takes_what_has_gathered_or_a_full_batch():
     """
-    3 drafts at 0 s     stored at 1 s, one write          32 more at once: stored at the next step
+    3 readings at 0 s   stored at 1 s, one write          32 more at once: stored at the next step
     """
     store, flash_log, _ = made()
     store.accept(tags(3), 0)
@@ -56,8 +56,8 @@ def test_a_commit_takes_what_has_gathered_or_a_full_batch():
     assert [r.seq for r in stored(flash_log)] == list(range(BATCH_MAX + 4))
 
 
-def test_drafts_wait_for_the_time_and_are_then_dated():
-    """A draft of 5 s is stamped with a sample of 60 s, the bound grown by 50 ppm of what lies between."""
+def test_pending_readings_wait_for_the_time_and_are_then_dated():
+    """A pending reading of 5 s is stamped with a sample of 60 s, the bound grown by 50 ppm of the time between."""
     store, flash_log, clock = made(known=False)
     store.accept(tags(1, 5 * S), 5 * S)
     store.step(50 * S)
@@ -69,8 +69,8 @@ def test_drafts_wait_for_the_time_and_are_then_dated():
 
 
 @pytest.mark.parametrize(("count", "now"), [(WAITING_MAX, 6 * S), (1, 5 * S + store_module.UNDATED_US + 10)])
-def test_drafts_that_nobody_dates_go_on_without(count, now):
-    """When the room for them is full, or after ten minutes: with stamps that say that nothing is known."""
+def test_pending_readings_that_are_never_dated_are_stored_undated(count, now):
+    """When the room for them is full, or after ten minutes: with stamps of unknown time."""
     store, flash_log, _ = made(known=False)
     store.accept(tags(count, 5 * S), 5 * S)
     store.step(now)
@@ -80,9 +80,9 @@ def test_drafts_that_nobody_dates_go_on_without(count, now):
     assert found[0].t_max - found[0].t_min > 10**14
 
 
-def test_a_full_ring_refuses_and_a_gap_tells_of_it():
+def test_a_full_flash_log_refuses_and_a_gap_reports_it():
     """
-    ring full    61 refused           landed: room      the gap goes first, then the next draft
+    log full     61 refused           landed: room      the gap goes first, then the next reading
     """
     store, flash_log, _ = made()
     for n in range(1000):
@@ -109,7 +109,7 @@ def test_a_full_ring_refuses_and_a_gap_tells_of_it():
     assert not store.gap_open
 
 
-def test_too_many_at_once_are_refused_and_told_before_the_next():
+def test_too_many_at_once_are_refused_and_reported_before_the_next():
     """More than there is memory for, in one go."""
     store, flash_log, _ = made(segment_bytes=8192)
     store.accept(tags(WAITING_MAX + 5), 0)
@@ -123,8 +123,8 @@ def test_too_many_at_once_are_refused_and_told_before_the_next():
 
 def test_what_waits_is_not_settled_because_later_ones_were_refused():
     """
-    accepted   96, which wait      100 more: refused at once, told with the first message
-    settled    0                   32: a promise for the 96 is not due yet
+    accepted   96, which wait      100 more: refused at once, reported with the first message
+    settled    0                   32: a watermark for the 96 is not due yet
     """
     store, _, _ = made(segment_bytes=16384)
     store.accept(tags(WAITING_MAX), 0)
@@ -138,7 +138,7 @@ def test_what_waits_is_not_settled_because_later_ones_were_refused():
     assert store.settled == watermarked == store.accepted
 
 
-def test_readings_that_have_no_wire_form_are_refused_alone():
+def test_only_readings_without_a_wire_form_are_refused():
     """A key that is too long among good ones; and readings that fill more than one message."""
     store, flash_log, _ = made(segment_bytes=16384)
     pending_readings = tags(8)
@@ -172,8 +172,8 @@ def test_no_more_is_encoded_at_once_than_fits_a_block(monkeypatch):
     assert max(tried) <= 4
 
 
-def test_a_flash_that_fails_is_like_a_full_ring():
-    """Counted, refused, told by a gap when it works again."""
+def test_a_flash_that_fails_is_like_a_full_flash_log():
+    """Counted, refused, reported by a gap when it works again."""
     store, flash_log, _ = made()
     flash = flash_log._flash
     flash.fails = lambda: True

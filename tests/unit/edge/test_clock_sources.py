@@ -166,7 +166,7 @@ def test_timesyncd_without_a_usable_exchange_is_unbounded(text):
     age_us=st.integers(0, 10**10),
 )
 def test_the_truth_lies_within_timesyncds_bound(offset_us, there_us, back_us, server_error_us, drift_ppm, age_us):
-    """Whatever the two ways took, and however wrong the server is within what it says."""
+    """For any duration of the two ways, and any error of the server within its stated bound."""
     sent, received = NOW_US + offset_us, NOW_US + there_us + server_error_us
     back = NOW_US + there_us + back_us + offset_us
     data = [0, 4, 4, 2, -20, 2000, 1000, [], sent, received, received, back, True, 1, 0]
@@ -177,7 +177,7 @@ def test_the_truth_lies_within_timesyncds_bound(offset_us, there_us, back_us, se
 
 @given(st.text(), st.integers(0, 2**60))
 def test_timesyncd_answers_never_raise(text, utc_us):
-    """Whatever the program printed."""
+    """For any output of the program."""
     assert parse_message(text, utc_us) == (None, "unbounded")
 
 
@@ -202,7 +202,7 @@ def test_timesyncd_is_asked_by_its_name(tmp_path, monkeypatch):
     ],
 )
 def test_the_kernels_figure_counts_between_nothing_and_its_end(maxerror_us, expected):
-    """0 is what timesyncd writes, 16 s what the kernel says when nobody writes."""
+    """timesyncd writes 0, the kernel reports 16 s when nobody writes."""
     assert kernel_clock.bound_of(maxerror_us) == expected
     assert KernelClock(maxerror_us=lambda: maxerror_us).sample().state == expected[1]
 
@@ -242,7 +242,7 @@ def test_the_first_source_that_knows_a_bound_is_taken():
 
 
 def test_sources_that_never_knew_anything_are_asked_rarely():
-    """The last is asked always: somebody has to say that nothing is known."""
+    """The last is always asked: one source has to report an unbounded clock."""
     some = [Source("a", None), Source("b", None)]
     clock = FirstClock(some)
     for _ in range(PATIENCE + 2 * RARELY):

@@ -78,7 +78,7 @@ fields = st.one_of(
 @given(st.one_of(st.text(), st.lists(fields, min_size=12, max_size=16).map(",".join)), st.integers(0, 2**60))
 @example(",".join(["1"] * 14), AT_US)
 def test_chrony_never_raises_and_never_claims_nonsense(report, utc_us):
-    """Whatever stands in the report: a bound within reason with its state, or unbounded."""
+    """Any report gives a bound within reason with its state, or unbounded."""
     bound_us, state = parse_tracking(report, utc_us)
     if bound_us is None:
         assert state == "unbounded"
@@ -131,7 +131,7 @@ def test_fixed_clock_is_the_system_clock_within_its_bound():
 
 
 def test_clocks_are_read_close_together():
-    """An interruption between the two readings is told as their distance."""
+    """An interruption between the two readings is reported as their distance."""
     utc_us, monotonic_ns, apart_us = read_clocks()
     assert apart_us >= 2
     later_us, later_ns, _ = read_clocks()
@@ -223,7 +223,7 @@ def test_configuration_chooses_the_source(table, kind):
 
 
 def test_a_clock_that_is_set_by_more_than_its_bound_has_stepped():
-    """Within the bounds of both samples an offset may move; beyond it is a step, told with its sign."""
+    """Within the bounds of both samples an offset may move; beyond it is a step, reported with its sign."""
     before = ClockSample(1_000_000, 500, 1000, "bounded")
     assert ClockSample(2_000_000, 2400, 1000, "bounded").step_since(before) == 0
     assert ClockSample(2_000_000, -10_000_000, 1000, "bounded").step_since(before) == -10_000_500

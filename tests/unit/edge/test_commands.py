@@ -50,7 +50,7 @@ def test_check_command_answers_people_and_machines(tmp_path):
 
 @pytest.fixture
 def named(tmp_path):
-    """(a configuration, what is to be told of the files that it names): one missing, one a folder, one that is there."""
+    """(a configuration, the expected reports on its files): one missing, one a folder, one that is there."""
     (tmp_path / "key").write_text("")
     (tmp_path / "rules").mkdir()
     config = tmp_path / "edge.toml"
@@ -63,7 +63,7 @@ def named(tmp_path):
 
 
 @pytest.mark.parametrize("installed", [False, True])
-def test_check_tells_of_files_that_the_agent_could_not_read(named, installed, tmp_path, monkeypatch):
+def test_check_reports_files_that_the_agent_could_not_read(named, installed, tmp_path, monkeypatch):
     """In the words of `doctor`; a problem on the gateway only, as elsewhere they need not be there."""
     config, reported = named
     unit = tmp_path / "unit"
@@ -121,7 +121,7 @@ GOOD_STATUS = {
     ],
 )  # fmt: skip
 def test_status_of_any_file_ends_without_a_traceback(tmp_path, content, said):
-    """What is in it, or that it makes no sense."""
+    """Shows its contents, or that it is invalid."""
     (tmp_path / "edge.toml").write_text(f'state_dir = "{tmp_path}"\n' + FINE)
     (tmp_path / "status.json").write_text(content)
     done = CliRunner().invoke(main, ["status", "--config", str(tmp_path / "edge.toml")])

@@ -129,7 +129,7 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("change", "expected"), TABLE, ids=[repr(change[1])[:30] for change, _ in TABLE])
-def test_mistake_is_told_with_its_line_and_what_was_expected(change, expected):
+def test_mistake_is_reported_with_its_line_and_what_was_expected(change, expected):
     """The whole text of the messages, and no other message."""
     old, new = change
     assert FINE.count(old) == 1
@@ -147,7 +147,7 @@ def test_all_mistakes_come_at_once_in_the_order_of_lines():
 
 
 def test_a_group_has_members_of_any_site_and_states_with_defaults():
-    """The gateway itself may stand in the list; a measure has its thresholds."""
+    """The gateway itself may be in the list; a measure has its thresholds."""
     measure = '[[state]]\nname = "near"\nstream = "dock/tags"\nattr = "rssi"\non_at = -50\noff_at = -60.5\n'
     group = parse(FINE + GROUP_LINES + measure).group
     assert (group.name, group.peers, group.stream) == (
@@ -197,8 +197,8 @@ def test_a_group_has_members_of_any_site_and_states_with_defaults():
           " with [[state]] in double brackets"]),
     ],
 )  # fmt: skip
-def test_mistakes_in_group_and_states_are_told_with_their_lines(change, expected):
-    """What was found, what was expected, and where."""
+def test_mistakes_in_group_and_states_are_reported_with_their_lines(change, expected):
+    """The text has what was found, what was expected, and where."""
     assert mistakes(FINE + GROUP_LINES.replace(*change, 1)) == expected
 
 
@@ -311,11 +311,11 @@ def test_text_that_is_hardly_toml_is_refused_in_order(text):
 @settings(max_examples=examples(200), deadline=None)
 @given(st.text())
 def test_no_text_raises_anything_but_config_error(text):
-    """Whatever stands in the file."""
+    """For any contents of the file."""
     refusals(text)
 
 
-def test_file_that_cannot_be_read_tells_how_to_make_one(tmp_path):
+def test_file_that_cannot_be_read_explains_how_to_make_one(tmp_path):
     """Missing, a folder, no text, without an end."""
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
     for path, found in (

@@ -1,4 +1,4 @@
-"""What the cloud is told: when a promise is given, and what a gateway says of itself."""
+"""Messages of a gateway to the cloud: when a watermark is given, and the gateway's status."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -30,9 +30,9 @@ def idle(gap_open=False):
     return SimpleNamespace(accepted=0, settled=0, gap_open=gap_open)
 
 
-def test_a_promise_is_given_when_all_before_it_was_published(tmp_path):
+def test_a_watermark_is_given_when_all_before_it_was_published(tmp_path):
     """
-    stored 0 1    not connected: no promise      landed: 100       50: not taken back     a gap that is untold: none
+    stored 0 1    not connected: none      landed: 100       50: never falls     an open gap: none
     """
 
     async def main():
@@ -56,7 +56,7 @@ def test_a_promise_is_given_when_all_before_it_was_published(tmp_path):
     asyncio.run(main())
 
 
-def test_a_promise_waits_for_what_was_accepted(tmp_path):
+def test_a_watermark_waits_for_accepted_readings(tmp_path):
     """It is not given while a reading is between port and spool."""
 
     async def main():

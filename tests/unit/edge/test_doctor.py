@@ -1,4 +1,4 @@
-"""What the doctor finds: the meaning of facts as tables, and the facts of real ports, processes, brokers and spools."""
+"""The doctor's findings: the meaning of facts as tables, and the facts of real ports, processes, brokers and spools."""
 
 import grp
 import json
@@ -52,12 +52,12 @@ DISK = DiskFacts("/var/lib/whenabouts", "/var/lib/whenabouts", HOME, 10 << 30, F
 
 
 def looks(found) -> list[tuple[str, str]]:
-    """What needs a look, with its fix."""
+    """Each fault has its fix."""
     return [(finding.found, finding.fix) for finding in needs_a_look(list(found))]
 
 
 def test_a_healthy_gateway_needs_no_look():
-    """Every area is told all the same: silence would not show that it was looked at."""
+    """Every area is reported nevertheless: silence would not show that it was checked."""
     found = [
         of_user(WHO, "dialout", DIALOUT), *of_port(PORT, WHO), *of_clock(CLOCK), of_broker(BROKER), *of_disk(DISK, WHO)
     ]  # fmt: skip
@@ -136,7 +136,7 @@ def test_clocks(changes, expected):
 
 @pytest.mark.parametrize("stage", ["name", "connect", "tls", "mqtt", "login"])
 def test_every_stage_of_the_connection_has_its_own_fix(stage):
-    """What is found names place and reason."""
+    """A finding names place and reason."""
     finding = of_broker(replace(BROKER, stage=stage, problem="as told"))
     assert finding.found == "broker.example.org:8883: as told"
     assert not finding.fine
@@ -165,7 +165,7 @@ def test_every_stage_of_the_connection_has_its_own_fix(stage):
     ],
 )  # fmt: skip
 def test_disks(changes, expected):
-    """Rights, room to the byte, integrity, and what was set aside earlier."""
+    """Rights, room to the byte, integrity, and files quarantined earlier."""
     found = looks(of_disk(replace(DISK, **changes), WHO))
     assert len(found) == len(expected)
     for (text, fix), (part, fix_part) in zip(found, expected, strict=True):
@@ -235,7 +235,7 @@ def reader_lines(port: str) -> str:
 
 
 def test_a_real_port_and_the_process_that_has_it_open(tmp_path):
-    """Behind a link as udev makes them; named by process, ours told from others."""
+    """Behind a link as udev makes them; named by process, ours distinguished from others."""
     master, slave = os.openpty()
     link = tmp_path / "usb-reader"
     link.symlink_to(os.ttyname(slave))
@@ -298,7 +298,7 @@ def test_the_clock_is_the_one_that_the_agent_would_use():
 
 
 def test_spools_whole_damaged_in_use_and_missing(tmp_path):
-    """A real one, closed and open; one with bytes turned over; those set aside earlier are named without their journals."""
+    """A real one, closed and open; one with bytes turned over; files quarantined earlier are listed, not their journals."""
     config = parse(f'state_dir = "{tmp_path}"\n' + reader_lines("p"))
     assert facts.disk(config, None).spool == "none"
     spool = Spool(tmp_path / "spool.sqlite", 1 << 20)
@@ -327,7 +327,7 @@ def run(*arguments: object):
 
 
 def test_the_command_says_everything_with_a_fix_beside_it_and_changes_nothing(tmp_path):
-    """Exit code 1 for a look, 2 for a configuration that is none; text and JSON say the same."""
+    """Exit code 1 for a finding, 2 for an invalid configuration; text and JSON agree."""
     config = tmp_path / "edge.toml"
     state_dir = tmp_path / "state"
     config.write_text(

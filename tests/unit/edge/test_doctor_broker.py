@@ -27,7 +27,7 @@ def guarded(tmp_path_factory):
 
 
 def test_a_real_broker_lets_in_whom_it_knows(guarded):
-    """With name and password, by TLS or without; no name or a wrong password is refused, and said to be that."""
+    """With name and password, by TLS or without; no name or a wrong password is refused, and reported as that."""
     folder, broker = guarded
     known = {"username": "dock-1", "password_file": str(folder / "password")}
     assert facts.broker(broker_config(broker.plain, **known), "g").stage == "fine"
@@ -41,7 +41,7 @@ def test_a_real_broker_lets_in_whom_it_knows(guarded):
     assert (lost.stage, "gone" in lost.problem) == ("login", True)
 
 
-def test_tls_that_does_not_fit_is_told_as_such(guarded, tmp_path):
+def test_tls_that_does_not_fit_is_reported_as_such(guarded, tmp_path):
     """A name that the certificate does not have, TLS on a plain port, a plain greeting on a TLS port, no certificate."""
     _, broker = guarded
     ca_file = str(broker.ca)
@@ -66,7 +66,7 @@ def test_nobody_listens_nobody_answers_nobody_is_called_that():
     assert facts.broker(broker_config(1883, host="no-such-broker.invalid"), "g").stage in ("name", "connect")
 
 
-def test_the_doctor_leaves_a_running_agent_s_connection_alone():
+def test_the_doctor_does_not_disturb_a_running_agent_s_connection():
     """It comes under a client id of its own: a broker cuts the older of two connections with one id."""
     came = []
     with socket.create_server(("127.0.0.1", 0)) as server:

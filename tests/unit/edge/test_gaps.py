@@ -1,4 +1,4 @@
-"""Counts of what was refused, on disk until a `gap` reading tells them."""
+"""Counts of refused readings, on disk until a `gap` reading reports them."""
 
 import pytest
 

@@ -38,7 +38,7 @@ NOTHING = Facts({}, None, {"pi": "Raspberry"}, frozenset(), False, True)
 
 
 def done(facts: Facts, wanted: Wanted = PROGRAM) -> Facts:
-    """What is there after the plan was carried out."""
+    """The state after the plan was carried out."""
     files = dict(facts.files)
     users, members = dict(facts.users), set(facts.members)
     for action in install(wanted, facts):
@@ -64,7 +64,7 @@ def steps(actions) -> list[tuple[str, str]]:
 
 
 def test_a_new_gateway_gets_user_rule_example_and_unit_but_is_not_started():
-    """The example names no real reader: starting waits for its owner. Every step says why."""
+    """The example names no real reader: starting waits for its owner. Every step gives its reason."""
     actions = install(PROGRAM, NOTHING)
     assert steps(actions) == [
         ("write", SYSUSERS), ("run", "systemd-sysusers whenabouts.conf"),
@@ -99,7 +99,7 @@ def test_a_configuration_that_is_there_is_never_written(text):
 
 
 def test_a_configuration_with_mistakes_is_not_installed():
-    """The unit depends on what it says: a slip of the pen must not move the spool."""
+    """The unit depends on its value: a typing error must not move the spool."""
     with pytest.raises(InstallError, match="config: found mistakes in /etc/whenabouts/edge"):
         install(PROGRAM, replace(NOTHING, files={CONFIG: FINE + "oops = 1"}))
 
@@ -146,7 +146,7 @@ def removes_user(wanted: Wanted, facts: Facts) -> bool:
 
 
 def test_only_purging_removes_a_user_and_only_one_that_was_made_here():
-    """Whatever its comment says, wherever the spool is by now, and also when purging comes after uninstalling."""
+    """With any comment, with the spool at any place, and also when purging comes after uninstalling."""
     made = done(edited())
     assert removes_user(PURGING, made)
     moved = edited('state_dir = "/data/whenabouts"\n' + FINE, users=made.users)
@@ -213,9 +213,9 @@ def test_the_unit_lets_the_agent_reach_what_its_configuration_names():
 
 @pytest.mark.parametrize("state_dir", ["/var/lib/whenabouts", "/data/100% dock"])
 def test_the_unit_is_valid_and_its_exposure_is_low(tmp_path, state_dir):
-    """By systemd's own judgement, below 2.5 of 10; this test needs systemd-analyze and says so."""
+    """By systemd's own judgement, below 2.5 of 10; this test needs systemd-analyze and reports its absence."""
     analyze = shutil.which("systemd-analyze")
-    assert analyze, "found no systemd-analyze, expected it for the promise about the unit's exposure; install systemd"
+    assert analyze, "found no systemd-analyze, expected it for the limit of the unit's exposure; install systemd"
     file = tmp_path / "whenabouts-edge.service"
     file.write_text(unit((sys.executable, "-m", "whenabouts_edge.cli", "run"), "daemon", state_dir, ["/dev/rfcomm0"]))
     verified = subprocess.run([analyze, "verify", "--man=false", file], capture_output=True, text=True, check=False)
@@ -244,7 +244,7 @@ def test_the_rule_is_lines_of_matches_and_assignments_with_a_label_for_every_jum
 
 
 def run(*arguments: object):
-    """The command, installed where the README says; these tests may run below a folder that services do not see."""
+    """The command, installed as the README shows; these tests may run below a folder that services do not see."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command_module, "program", lambda: ("/opt/whenabouts/bin/whenabouts-edge",))
         return CliRunner().invoke(command, [*map(str, arguments)])
@@ -306,8 +306,8 @@ def test_into_a_folder_twice_and_out_again(tmp_path):
     assert contents(tmp_path)["entries"] == ""
 
 
-def test_a_step_that_fails_ends_the_run_and_is_told(tmp_path):
-    """What was done before it is named as done; the exit code says so."""
+def test_a_step_that_fails_ends_the_run_and_is_reported(tmp_path):
+    """The steps before it are listed as done; the exit code shows the failure."""
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc/udev").write_text("a file where a folder is needed")
     result = run("--root", tmp_path, "--json")
@@ -332,5 +332,5 @@ def test_facts_of_a_folder(tmp_path):
 
 
 def test_wrong_usage():
-    """--purge alone could mean anything."""
+    """--purge without --uninstall is ambiguous."""
     assert run("--purge").exit_code == 2

@@ -146,7 +146,7 @@ def test_refused_readings_become_one_gap_a_stream_as_soon_as_there_is_room():
     run(scenario)
 
 
-def test_gap_is_told_even_if_nothing_more_is_read():
+def test_gap_is_reported_even_if_nothing_more_is_read():
     """After a refusal and silence the gap is tried again by itself until there is room."""
 
     async def scenario(intake, store):
@@ -266,8 +266,8 @@ def test_refusing_is_said_once_and_its_end_with_the_count(caplog):
     run(scenario, commit_ms=1)
 
 
-def test_what_an_earlier_agent_refused_is_told_at_once():
-    """Though nothing is read; of its clock nothing is said."""
+def test_what_an_earlier_agent_refused_is_reported_at_once():
+    """Even if nothing is read; its clock is empty."""
     before = [Gap("bench", "gw", "dock/tags", 7, 10, 20, "bounded")]
 
     async def reported(intake, store):
@@ -277,7 +277,7 @@ def test_what_an_earlier_agent_refused_is_told_at_once():
     run(reported, before=before)
 
 
-def test_what_is_refused_while_a_gap_is_being_stored_is_told_after_it():
+def test_what_is_refused_while_a_gap_is_being_stored_is_reported_after_it():
     """Derived readings find no room while the disk is slow: counted, though a gap reading is under way."""
     before = [Gap("bench", "gw", "dock/tags", 7, 10, 20, "bounded")]
 

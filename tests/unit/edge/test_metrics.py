@@ -71,7 +71,7 @@ def test_every_family_has_its_head_once_before_its_samples():
     assert text.endswith("\n")
 
 
-def test_files_are_replaced_whole_and_a_fault_is_told_once(tmp_path, caplog):
+def test_files_are_replaced_whole_and_a_fault_is_reported_once(tmp_path, caplog):
     """The metrics can be read by another user; a folder that is missing stops neither the status nor the agent."""
     metrics = tmp_path / "node" / "whenabouts.prom"
     report = Report(str(tmp_path), str(metrics))

@@ -1,4 +1,4 @@
-"""What the service manager is told, and when the watchdog may be fed."""
+"""Messages to the service manager, and when the watchdog may be fed."""
 
 import os
 import socket
@@ -11,7 +11,7 @@ from whenabouts_edge.store.spool import Spool
 
 @pytest.mark.parametrize("abstract", [False, True])
 def test_messages_reach_the_socket_that_the_environment_names(tmp_path, abstract):
-    """By path and by abstract name; a text is told when it changes, in one line."""
+    """By path and by abstract name; a text is sent when it changes, in one line."""
     name = f"@whenabouts-{os.getpid()}" if abstract else str(tmp_path / "s")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
         end.bind("\0" + name[1:] if abstract else name)
@@ -26,7 +26,7 @@ def test_messages_reach_the_socket_that_the_environment_names(tmp_path, abstract
 
 
 @pytest.mark.parametrize("name", [None, "", "vsock:2:1234", "/nowhere/notify"])
-def test_without_a_service_manager_nothing_is_told_and_nothing_fails(name):
+def test_without_a_service_manager_nothing_is_sent_and_nothing_fails(name):
     """By hand, under another kind of socket, or when the manager has gone."""
     notifier = Notifier({} if name is None else {"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "x"})
     notifier.ready()
@@ -50,7 +50,7 @@ def test_the_watchdog_is_this_process_s_own(environment, period_s):
 
 
 def test_readings_flow_while_any_gets_settled():
-    """Nothing to do is fine, a queue that moves is fine, one that stands is not, until it moves again.
+    """Nothing to do is fine, a queue that moves is fine, one that does not move is not, until it moves again.
 
     accepted  0    5 ................. 9
     settled   0    0 ....... 1 .......................... 2

@@ -1,4 +1,4 @@
-"""Readers of other packages, installed for real beside ours: used by the agent, or told what is wrong with them."""
+"""Readers of other packages, installed for real beside ours: used by the agent, or reported with their fault."""
 
 import json
 import os
@@ -58,7 +58,7 @@ port = "/dev/nowhere"
 
 
 def install(folder, name, *points, module=MODULE):
-    """What pip leaves: the module, and its dist-info with entry points."""
+    """The files that pip leaves: the module, and its dist-info with entry points."""
     folder.mkdir(exist_ok=True)
     (folder / "acme_reader.py").write_text(module)
     info = folder / f"{name.replace('-', '_')}-1.0.dist-info"
@@ -110,7 +110,7 @@ def test_a_reader_of_another_package_is_read_by_the_agent(tmp_path):
         ),
     ],
 )
-def test_a_kind_that_cannot_be_used_is_told_with_its_line(tmp_path, points, says):
+def test_a_kind_that_cannot_be_used_is_reported_with_its_line(tmp_path, points, says):
     """And nothing but a mistake in the configuration."""
     (tmp_path / "site").mkdir()
     for number, point in enumerate(points):

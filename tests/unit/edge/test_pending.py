@@ -38,7 +38,7 @@ def test_it_is_checked_once():
 
 
 def test_without_a_stamp_it_becomes_no_reading():
-    """The clock is not known yet; its fields can be checked all the same."""
+    """The clock is not known yet; its fields can be checked nevertheless."""
     one = PendingReading("s", "tag", 5, 9, "E1")
     one.check()
     with pytest.raises(ValueError, match="found no stamp"):

@@ -1,4 +1,4 @@
-"""Presence as the agent tells it: pending readings, and what a link knows of how long its reader has looked."""
+"""Presence in the agent: pending readings, and how long a reader session knows its reader to have scanned."""
 
 import contextlib
 import io
@@ -33,7 +33,7 @@ def utc(earliest_us, latest_us):
     return stamp.t_min, stamp.t_max
 
 
-def test_a_visit_is_told_by_two_readings_with_the_clocks_of_its_reads():
+def test_a_visit_is_two_readings_with_the_clocks_of_its_reads():
     """
     reads   1 s  2 s                 left 2 s .. 2 s + 1 s + 10 us, found when that is clear, which is reach_us behind
     """
@@ -58,7 +58,7 @@ def test_a_visit_is_told_by_two_readings_with_the_clocks_of_its_reads():
         "present": 0, "entered": 1, "left": 1, "absent": 1, "untracked": 0, "hurried": 0, "late": 0}  # fmt: skip
 
 
-def test_what_waits_is_told_at_the_end_and_who_is_there_has_not_left():
+def test_what_waits_is_reported_at_the_end_and_who_is_there_has_not_left():
     """A read that waits for its order enters its tag."""
     host = PresenceHost(PresenceConfig("p", 1000), "hall", "gw", 5 * S)
     assert host.through(Batch([read("A", S)], 2 * S, 0, 2 * S), CLOCK) == ([], [])
@@ -122,7 +122,7 @@ def test_nothing_to_count_is_refused():
 
 
 def test_visits_are_the_same_on_a_board(tmp_path):
-    """A real MicroPython VM with a board's heap tells what this machine tells, with times of ten years of uptime."""
+    """A real MicroPython VM with a board's heap gives the same visits as this machine, with times of ten years of uptime."""
     program = """
 from whenabouts_edge.readers.visits import Visits
 visits, at = Visits(70, ("x", "k1"), 9), 10**15

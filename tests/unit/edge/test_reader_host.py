@@ -1,4 +1,4 @@
-"""One reader's thread: faults that must not silence it, what it tells while its port is closed; the uplink's password."""
+"""One reader's thread: faults that must not silence it, its reports while its port is closed; the uplink's password."""
 
 import threading
 import time
@@ -28,7 +28,7 @@ def reader(port: str) -> ReaderConfig:
 
 
 class Deliveries:
-    """What a thread handed over; waits for a condition on it."""
+    """The batches of a thread; waits for a condition on them."""
 
     def __init__(self) -> None:
         self.batches: list[Batch] = []
@@ -57,7 +57,7 @@ def run(port: str, deliveries: Deliveries, **pace) -> ReaderThread:
 
 
 def test_fault_of_the_agent_with_some_bytes_is_logged_and_the_port_opened_again(monkeypatch, caplog):
-    """An error in decoding or stamping takes the reader down for a pause, not for good."""
+    """An error in decoding or stamping takes the reader down for a pause, not permanently."""
     take, faults = HostSession.take, [ZeroDivisionError("made up")]
 
     def fail_once(self, chunk, clock):
@@ -76,7 +76,7 @@ def test_fault_of_the_agent_with_some_bytes_is_logged_and_the_port_opened_again(
     assert "made up" in caplog.text
 
 
-def test_closed_port_goes_on_telling_that_nothing_comes(tmp_path):
+def test_closed_port_keeps_reporting_that_nothing_comes(tmp_path):
     """While a reader is away the time up to which it is known keeps growing."""
     deliveries = Deliveries()
     thread = run(
@@ -104,7 +104,7 @@ def _stamps(frame: bytes, at_us: int) -> list[tuple[int, int]]:
 
 
 def test_streamed_record_is_narrowed_by_the_readers_time():
-    """A record that says 480 ms, read at 500 ms after the keep-alive, happened then to within some milliseconds."""
+    """A record with 480 ms, read at 500 ms after the keep-alive, happened then to within some milliseconds."""
     [(t_min, t_max)] = _stamps(notice(480), 500_000)
     assert 475_000 < t_min <= t_max < 485_000
 
@@ -130,7 +130,7 @@ def test_silence_ends_half_a_frame_and_frees_the_clear_time():
 
 
 def test_password_is_the_first_line_of_its_file(tmp_path):
-    """An empty file is told by name; the password itself never."""
+    """An empty file is reported by name; the password itself never."""
     path = tmp_path / "password"
     path.write_text("secret\nmore\n")
     assert _password(str(path)) == "secret"
@@ -149,7 +149,7 @@ INVALID_LINES = {
 
 @pytest.mark.parametrize("line", INVALID_LINES.values(), ids=INVALID_LINES)
 def test_line_that_is_good_json_and_no_reading_is_left_out_and_counted(line, caplog):
-    """A sensor may say what no reading can hold; the lines around it are read as ever."""
+    """A sensor may send a value that no reading can hold; the lines around it are read as usual."""
     said = LineConfig(form="json", key_field="probe", value_field="t")
     config = ReaderConfig("r", "line", "x", "r/values", 9600, 1000, 1000, True, line=said)
     link = HostSession(config, "bench", "gw", lambda ns: ns // 1000)

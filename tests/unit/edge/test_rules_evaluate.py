@@ -36,7 +36,7 @@ def host(*rules):
 
 
 def numbered(readings, boot=1 << 40, first=0):
-    """What the spool makes of readings in their order."""
+    """Readings as the spool numbers them, in their order."""
     return [one.numbered(boot, first + n) for n, one in enumerate(readings)]
 
 
@@ -72,7 +72,7 @@ def test_clocks_of_different_views_of_the_group_are_not_merged():
         assert [r.vclock for r in numbered([*before, *after])] == [(9, 9), (0, 1), (0, 1)]
 
 
-def test_the_key_is_told_when_both_have_it():
+def test_the_key_is_reported_when_both_have_it():
     """With and without equality asked for."""
     readings = [pair_side("dock", 0, 10, "E1"), pair_side("shelf/1", 0, 10, "E1"), pair_side("shelf/1", 0, 10, "E2")]
     for keyed, keys in ((True, ["E1"]), (False, ["E1", None])):
@@ -103,7 +103,7 @@ def test_one_reading_can_serve_several_rules():
 
 
 def test_rules_that_stay_keep_what_they_have():
-    """The same rules again change nothing; a new one beside them starts empty; a changed one starts again."""
+    """Unchanged rules change nothing; a new one starts empty; a changed one starts again."""
     rules = host(rule())
     rules.through([pair_side("dock", 0, 10)])
     assert rules.received(message(rule())) is False
@@ -128,7 +128,7 @@ def test_what_is_no_message_of_rules_is_counted_and_changes_nothing():
 
 
 def test_rules_of_a_file_run_until_others_come_and_again_when_those_go(tmp_path):
-    """A file that cannot be used is an error that says what to do."""
+    """A file that cannot be used gives an error with a remedy."""
     path = tmp_path / "g.rules"
     path.write_bytes(message(rule("filed")))
     rules = RuleHost("hall", "g", str(path))
@@ -159,7 +159,7 @@ def test_counters_and_the_limit_of_a_board():
     assert rules.counters()["$rule/near"]["kept"] == 0
 
 
-def test_a_reading_with_more_pairs_than_can_be_told_tells_the_newest():
+def test_a_reading_with_more_pairs_than_can_be_reported_reports_the_newest():
     """The others are counted: a rule that wide would fill the spool with pairs."""
     rules = EdgeRules([rule()])
     for n in range(MAX_REPORTED + 40):
@@ -171,13 +171,13 @@ def test_a_reading_with_more_pairs_than_can_be_told_tells_the_newest():
 
 
 def test_clocks_of_different_groups_are_not_mixed():
-    """Equal lengths merge place by place; otherwise the longer one stands."""
+    """Equal lengths merge place by place; otherwise the longer one is kept."""
     assert merged((1, 5), (4, 2)) == (4, 5)
     assert merged((1,), (4, 2)) == merged((4, 2), (1,)) == (4, 2)
 
 
 def test_a_source_that_the_full_spool_refused_is_not_named(tmp_path):
-    """The pair is told all the same, with the identity that there is."""
+    """The pair is reported nevertheless, with the known identity."""
     rules = host(rule())
     lost = pair_side("dock", 0, 10)
     rules.through([lost])
@@ -231,8 +231,8 @@ def test_derived_readings_are_stored_behind_their_sources(tmp_path):
     assert len(pairs) == len(derived) == len(by_number) - 150
 
 
-def test_more_derived_readings_than_there_is_room_for_are_told_by_a_gap(tmp_path):
-    """What fits is stored, the rest counted and told; readers are not held up."""
+def test_more_derived_readings_than_there_is_room_for_are_reported_by_a_gap(tmp_path):
+    """Readings that fit are stored, the others counted and reported; readers are not held up."""
 
     async def run():
         stored = []

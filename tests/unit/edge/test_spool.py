@@ -88,7 +88,7 @@ def test_limit_refuses_the_new_and_keeps_the_old(tmp_path):
     spool.close()
 
 
-def test_second_agent_on_the_same_folder_is_told(tmp_path):
+def test_second_agent_on_the_same_folder_is_refused(tmp_path):
     """While one process holds the spool another gets a clear error and harms nothing."""
     spool = opened(tmp_path)
     spool.append(several(["a"]))
@@ -111,7 +111,7 @@ def _appender(path: Path, limit: int = LIMIT, file_bytes: int = 0) -> subprocess
 
 
 def _committed(lines: list[str]) -> list[tuple[int, int, str]]:
-    """(boot, seq, key) of all readings that the child said were committed."""
+    """(boot, seq, key) of all readings that the child reported as committed."""
     result = []
     for line in lines:
         if not line.endswith("\n"):
@@ -257,8 +257,8 @@ def _another_format(data: bytearray, chance: random.Random) -> None:
     [_zero_page, _noise_over_page, _noise_over_head, _write_version, _schema_format, _cut, _another_format],
     ids=lambda damage: damage.__name__.strip("_"),
 )
-def test_damaged_file_is_set_aside_and_reported(tmp_path, damage, seed):
-    """Whatever the bytes, the agent starts: with the file as it is, or with a new one beside the damaged one."""
+def test_damaged_file_is_quarantined_and_reported(tmp_path, damage, seed):
+    """For any bytes the agent starts: with the file as it is, or with a new one beside the damaged one."""
     path, old_boot = _filled(tmp_path)
     data = bytearray(path.read_bytes())
     damage(data, random.Random(seed))
@@ -278,7 +278,7 @@ def test_damaged_file_is_set_aside_and_reported(tmp_path, damage, seed):
     again.close()
 
 
-def test_damaged_boot_counter_is_set_aside(tmp_path):
+def test_damaged_boot_counter_is_quarantined(tmp_path):
     """A counter that no boot number can come from does not stop the agent."""
     path, _ = _filled(tmp_path)
     with sqlite3.connect(path) as db:
@@ -291,7 +291,7 @@ def test_damaged_boot_counter_is_set_aside(tmp_path):
 
 
 @pytest.mark.parametrize(("version", "application"), [(0, 0), (1, 0), (2, APPLICATION_ID), (3, 0x1234)])
-def test_database_of_another_program_is_left_alone(tmp_path, version, application):
+def test_database_of_another_program_is_not_touched(tmp_path, version, application):
     """Somebody's notes, or a spool of a later version: an error, and not one byte is changed."""
     path = tmp_path / "spool.sqlite"
     with sqlite3.connect(path) as db:
@@ -306,15 +306,15 @@ def test_database_of_another_program_is_left_alone(tmp_path, version, applicatio
     db.close()
 
 
-def test_folder_that_cannot_be_made_is_told(tmp_path):
+def test_folder_that_cannot_be_made_is_reported(tmp_path):
     """A file where the folder should be: an error that names the option to change."""
     (tmp_path / "state").write_text("")
     with pytest.raises(SpoolError, match=r"cannot make its folder .* set state_dir"):
         Spool(tmp_path / "state" / "deeper" / "spool.sqlite", LIMIT)
 
 
-def test_folder_in_place_of_the_file_is_told(tmp_path):
-    """What cannot be opened is not taken for damage."""
+def test_folder_in_place_of_the_file_is_reported(tmp_path):
+    """A file that cannot be opened does not count as damaged."""
     (tmp_path / "spool.sqlite").mkdir()
     with pytest.raises(SpoolError, match=r"cannot open .* writable"):
         opened(tmp_path)

@@ -20,7 +20,7 @@ STEPPED = ClockSample(0, 1002 * S, 10, "bounded")
 
 
 class Clock:
-    """Gives what it is told; its host was started just now."""
+    """Gives the samples set by the test; its host was started just now."""
 
     def __init__(self, *samples):
         self.samples = list(samples)
@@ -60,7 +60,7 @@ def run(rows, samples, scenario, earlier=()):
 def test_readings_wait_for_the_clock_and_go_on_in_their_order(rows):
     """
     sample    unknown                    known
-    told      nothing, no frontier       earlier, a, b     then the frontier
+    released  nothing, no frontier       earlier, a, b     then the frontier
     """
 
     async def scenario(kept):
@@ -103,8 +103,8 @@ def test_what_waits_is_on_disk_and_a_full_disk_is_tried_again(rows, monkeypatch,
     assert WaitingRows(rows._db, "run 2")._since_us == 1000 * S - 10
 
 
-def test_steps_beyond_the_bound_are_counted_and_told(rows, caplog):
-    """The same sample again is none."""
+def test_steps_beyond_the_bound_are_counted_and_reported(rows, caplog):
+    """An equal sample is no step."""
 
     async def scenario(kept):
         await kept.take_sample()

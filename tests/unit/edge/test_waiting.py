@@ -40,7 +40,7 @@ def test_a_next_agent_reads_what_was_written_in_order(db):
 
 
 @pytest.mark.parametrize("run", ["run 2", ""])
-def test_after_a_start_a_row_tells_what_was_known_of_its_run(db, run):
+def test_after_a_start_a_row_has_what_was_known_of_its_run(db, run):
     """The last moment of that run, and the time that was known before it; nothing is known of a run without a name."""
     first = WaitingRows(db, "run 0")
     first.know(500)
@@ -59,7 +59,7 @@ def test_rows_go_on_behind_those_of_before(db):
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"stream": "", "key": null}', '{"stream": "s", "vclock": 3}'])
-def test_a_row_that_cannot_be_read_is_told_and_stops_nothing(db, caplog, text):
+def test_a_row_that_cannot_be_read_is_reported_and_stops_nothing(db, caplog, text):
     """It stays where it is."""
     rows = WaitingRows(db, "run 1")
     write(rows, reading("a", 1), reading("b", 2))
@@ -70,5 +70,5 @@ def test_a_row_that_cannot_be_read_is_told_and_stops_nothing(db, caplog, text):
 
 
 def test_the_kernel_names_this_run():
-    """The same name whenever it is asked."""
+    """The name does not change between calls."""
     assert this_run() == this_run() != ""

@@ -1,4 +1,4 @@
-"""What a board and mpremote say is understood: facts, and each failure with a way out. The port itself is in tests/e2e."""
+"""Answers of a board and of mpremote: facts, and each failure with a remedy. The port itself is in tests/e2e."""
 
 import os
 import re
@@ -39,7 +39,7 @@ def test_an_answer_that_is_cut_is_refused(missing):
 
 
 ENDINGS = [
-    # (exit code, stdout, stderr, what is told)
+    # (exit code, stdout, stderr, the expected report)
     (1, "", "mpremote: failed to access /dev/x (it may be in use by another program)\n", "in use by another program"),
     (
         1,
@@ -58,7 +58,7 @@ ENDINGS = [
 
 @pytest.mark.parametrize(("code", "out", "err", "expected"), ENDINGS, ids=[ending[3] for ending in ENDINGS])
 def test_each_ending_of_mpremote_has_an_explanation(code, out, err, expected):
-    """What was found, what was expected, and what to do behind a semicolon."""
+    """The text has what was found, what was expected, and what to do behind a semicolon."""
     reported = explained("/dev/x", code, out, err)
     assert expected in reported
     assert re.search(r"found|ended with", reported)
@@ -66,7 +66,7 @@ def test_each_ending_of_mpremote_has_an_explanation(code, out, err, expected):
     assert "; " in reported
 
 
-def test_a_port_that_is_not_there_is_told_with_those_that_are():
+def test_a_port_that_is_not_there_is_reported_with_those_that_are():
     """Before mpremote is asked."""
     with pytest.raises(
         FlashError, match="/dev/no-such-board: found no such port, expected a board's; ports that are there:"
@@ -90,7 +90,7 @@ def test_a_missing_mpremote_names_the_extra(monkeypatch):
         Device("/dev/null")
 
 
-def test_a_broker_that_is_not_there_is_told_before_the_board_is_touched():
+def test_a_broker_that_is_not_there_is_reported_before_the_board_is_touched():
     """With the way to do without."""
     config = {"site": "s", "gateway": "g", "build": "b", "broker": {"host": "127.0.0.1", "port": 1}}
     with pytest.raises(FlashError, match="or flash with --no-wait"):

@@ -26,7 +26,7 @@ print(" ".join(sorted(name for name in sys.modules if name.startswith("whenabout
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
 def test_a_board_gets_every_module_that_its_reader_loads(kind):
-    """What Python has loaded when a reader of the kind has been made is among what was found in the sources."""
+    """Every module that Python loads for a reader of the kind was found in the sources."""
     done = subprocess.run([sys.executable, "-c", LOADED, kind], capture_output=True, text=True, check=True, timeout=60)
     loaded = set(done.stdout.split())
     assert len(loaded) > 20
@@ -72,7 +72,7 @@ def test_a_module_that_is_not_there_is_an_error():
 
 
 def test_modules_are_compiled_the_same_each_time():
-    """So that the hash tells whether a board has it; the first bytes name the format."""
+    """So that the hash shows whether a board has it; the first bytes name the format."""
     name = "whenabouts_protocol.interval"
     path = needed([name], [])[name]
     first, second = (compiled(path.read_text(), place(name, path, ".py")) for _ in range(2))
@@ -81,7 +81,7 @@ def test_modules_are_compiled_the_same_each_time():
     assert b"whenabouts_protocol/interval.py" in first
 
 
-def test_what_the_compiler_refuses_is_told():
+def test_what_the_compiler_refuses_is_reported():
     """A module that no board can run."""
     with pytest.raises(FlashError, match=r"mpy-cross .*bad\.py: exit code 1, expected 0: SyntaxError"):
         compiled("match x:\n    case 1: pass\n", "bad.py")

@@ -1,4 +1,4 @@
-"""What flashing does to a board, planned from what it holds: goes on where it ended, never leaves a mixture that starts."""
+"""The plan of flashing, made from a board's files: resumes after an interruption, never leaves a mixture that starts."""
 
 import pytest
 from hypothesis import given
@@ -43,7 +43,7 @@ def holds(files=(), folders=(), free=800_000, **more):
 
 
 def carried_out(what, seen, steps=None):
-    """What the board holds after so many steps of a plan; all if none is given."""
+    """The board's files after so many steps of a plan; after all if no number is given."""
     files = {path: File(path, b"?" * size) for path, (size, _) in seen.files.items()}
     folders = set(seen.folders)
     by_path = {file.path: file for file in FILES}
@@ -72,7 +72,7 @@ def test_an_empty_board_gets_folders_then_modules_then_configuration_then_the_ma
     assert [step.verb for step in what.steps] == ["folder"] * 4 + ["copy"] * 6
 
 
-def test_a_board_that_holds_all_is_left_alone():
+def test_a_board_that_holds_all_is_not_changed():
     """Flashing twice copies nothing the second time."""
     what = plan(FILES, carried_out(plan(FILES, holds()), holds()))
     assert what.is_empty

@@ -84,7 +84,7 @@ def test_the_compiler_leaves_branches_docstrings_and_annotations_out():
 
 @pytest.mark.parametrize("seed", ["1", "2"])
 def test_the_same_sources_give_the_same_bytes(seed):
-    """Whatever order sets have in a process, so that a board is not flashed anew."""
+    """For any order of sets in a process, so that a board is not flashed again."""
     kinds, options = ["line", "m6e"], ["group", "rules", "wifi"]
     code = (
         "import hashlib, sys; from whenabouts_edge.flash.modules import needed;"

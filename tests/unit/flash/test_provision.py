@@ -52,7 +52,7 @@ def test_the_facts_of_every_board_are_whole(name):
     assert facts.flash_log_segments * 32768 < facts.flash_bytes
 
 
-def test_an_unknown_board_is_told_the_known_ones():
+def test_for_an_unknown_board_the_known_ones_are_listed():
     """Found, expected."""
     with pytest.raises(UnknownBoard, match="found 'pico', expected one of esp32, pico_w, simulated, unix"):
         board("pico")
@@ -73,7 +73,7 @@ def test_the_smallest_configuration_becomes_one_that_the_board_takes():
 
 
 def test_what_is_set_is_what_the_board_gets():
-    """Every setting of reader, beat and spool that a board has."""
+    """Every setting of reader, heartbeat and spool that a board has."""
     text = FINE.replace('kind = "m6e"', 'kind = "line"').replace("[board]", "[heartbeat]\nevery_ms = 700\n[board]")
     text += 'baud = 4800\nlatency_us = 5\nadapter_us = 7\nlisten_only = true\nform = "csv"\ncolumns = ["t", "p"]\n'
     text += 'key_field = "p"\nvalue_field = "t"\nunit = "Cel"\n[spool]\ncommit_ms = 90\n'
@@ -148,7 +148,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("change", "expected"), TABLE, ids=[str(expected[0][:40]) for _, expected in TABLE])
 def test_a_setting_that_a_board_cannot_have_is_refused_with_its_line(change, expected):
-    """What was found, what was expected, what to do."""
+    """The text has what was found, what was expected, what to do."""
     assert FINE.count(change[0]) >= 1
     assert mistakes(FINE.replace(*change)) == expected
 
@@ -238,7 +238,7 @@ def run(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("words", [(), ("--json",)])
-def test_the_command_writes_a_file_that_its_user_alone_can_read(run, tmp_path, words):
+def test_the_command_writes_a_file_that_only_its_user_can_read(run, tmp_path, words):
     """Even where a file was that all could; the password is in it, and nowhere in what is printed."""
     out = tmp_path / "board.json"
     out.write_text("old")

@@ -27,7 +27,7 @@ def certified(tmp_path_factory):
 
 
 def test_what_a_board_shows_its_broker_goes_along_in_der(certified):
-    """The key is in no text that is shown, and the computer that flashes can show the same."""
+    """The key is in no text that is shown, and the computer that flashes can show it too."""
     provisioned = made(CERTIFIED, read=lambda name: (certified / name).read_bytes())
     broker, files = provisioned.config["broker"], provisioned.files
     assert (broker["cert_file"], broker["key_file"]) == ("/cert.der", "/key.der")
@@ -65,7 +65,7 @@ def test_of_several_certificates_the_first_goes_along(certified):
     )
 
 
-def test_who_waits_for_the_beat_shows_what_the_board_shows(tmp_path, monkeypatch):
+def test_the_wait_for_the_heartbeat_shows_the_board_s_identity(tmp_path, monkeypatch):
     """A broker that lets in nobody else; without a certificate it hangs up."""
     monkeypatch.setattr(arrival_module, "CONNECT_S", 3)
     with tls_broker(tmp_path) as broker:

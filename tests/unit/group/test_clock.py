@@ -1,4 +1,4 @@
-"""What one gateway knows of the others' states: its dense clock, views, and which peers it believes."""
+"""A gateway's knowledge of the others' states: its dense clock, views, and which peers it accepts."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_a_message_counts_for_what_surely_happened_after_it():
 
 
 def test_steps_beyond_the_limit_count_later_not_earlier():
-    """What is joined counts from the later of both moments."""
+    """A joined clock counts from the later of both moments."""
     clock = DenseClock(0, 2)
     for n in range(1, MAX_LATER + 3):
         clock.received(10 * n, (0, n))
@@ -133,7 +133,7 @@ def test_a_state_message_is_one_reading_of_that_gateway():
 
 
 def test_a_peer_is_believed_of_itself_and_a_little_of_others():
-    """Its own number as it says; of a third MAX_JUMP states ahead; of this gateway what has begun."""
+    """Its own number as sent; for a third member at most MAX_JUMP states ahead; for this gateway only begun states."""
     found = Membership("office", "b", 7, ["a", "c"])
     found.born("a", 5, "office")
     found.born("c", 6, "office")

@@ -54,7 +54,7 @@ def test_presence_after_several_reads_lies_where_the_last_of_them_may():
     assert here.feed(30, 35, None, {}) == [(30, 40, True)]
     alone = presence(reads=2)
     assert alone.feed(0, 10, None, {}) == []
-    assert alone.feed(200, 210, None, {}) == [(100, 110, False)]  # a pause: counted anew
+    assert alone.feed(200, 210, None, {}) == [(100, 110, False)]  # a pause: the count starts again
     assert alone.feed(220, 230, None, {}) == [(220, 230, True)]
 
 
@@ -104,7 +104,7 @@ def test_a_measure_must_hold():
 
 
 def test_a_reading_beyond_that_may_be_older_than_one_against_it_does_not_count():
-    """Overlapping stamps leave the order open; the next one that is surely later counts."""
+    """Overlapping stamps leave the order open; the next one that is certainly later counts."""
     hot = threshold()
     hot.feed(0, 50, 0, {})
     hot.feed(40, 60, 40, {})
@@ -133,6 +133,6 @@ def test_what_is_no_number_is_counted():
     ],
 )
 def test_conditions_refuse_what_has_no_meaning(make):
-    """The text says what was found."""
+    """The text has what was found."""
     with pytest.raises(ValueError, match="found"):
         make()

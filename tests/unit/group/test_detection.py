@@ -13,7 +13,7 @@ def two(leave_us=1000):
 
 
 def test_changes_that_are_apart_begin_a_state_each():
-    """Whatever the order in which their readings come.
+    """For any order in which their readings come.
 
     a   [10..20]
     b             [30..40]     came first

@@ -57,8 +57,8 @@ def test_it_listens_to_three_topics_of_each_peer():
     ]  # fmt: skip
 
 
-def test_a_state_is_a_reading_that_peers_are_told_when_it_has_its_number():
-    """Before, and after the spool refused it, there is nothing to tell; a clock-only report is never told."""
+def test_a_state_is_a_reading_that_is_published_to_peers_when_it_has_its_number():
+    """Before, and after the spool refused it, nothing is published; a clock heartbeat never is."""
     bench = Bench()
     first = bench.begin()
     reading = observed((10, 20))
@@ -92,7 +92,7 @@ def test_a_state_is_a_reading_that_peers_are_told_when_it_has_its_number():
 
 
 def test_several_values_are_attributes_without_a_value_of_the_reading():
-    """The single value is that of one condition alone."""
+    """The single value belongs to only one condition."""
     bench = Bench(state("x"), state("y", attr="rssi", on_at=5, off_at=3))
     bench.begin()
     bench.host.stamp([observed((10, 10), attrs={"rssi": 7})])

@@ -1,4 +1,4 @@
-"""A whole process of a group: views it takes up, what it tells when, messages it holds or refuses."""
+"""A whole process of a group: its views, its reports and their times, messages it holds or refuses."""
 
 from support.group.parts import message, process, settled
 from whenabouts_edge.group.peers import MAX_STATES
@@ -24,7 +24,7 @@ def test_a_view_begins_when_its_members_have_settled():
 
 
 def test_a_new_view_begins_with_state_0_and_the_values_there_are():
-    """Numbers and clocks start anew; the states before belong to the old view."""
+    """Numbers and clocks start again at 0; the states before belong to the old view."""
     found = process()
     found.born("a", 5, "office", 0)
     settled(found)
@@ -38,8 +38,8 @@ def test_a_new_view_begins_with_state_0_and_the_values_there_are():
     assert found.views == 2
 
 
-def test_a_merge_is_told_by_a_clock_only_report_when_it_is_sure():
-    """Once, with the newest clock, when all ports are known up to the message; not for what says nothing new.
+def test_a_merge_gives_a_clock_heartbeat_when_it_is_certain():
+    """Once, with the newest clock, when all ports are known up to the message; not for a clock without news.
 
     message           |500
     ports known to        499 501
@@ -61,8 +61,8 @@ def test_a_merge_is_told_by_a_clock_only_report_when_it_is_sure():
     assert found.advance(800, now_us + 9000) == []
 
 
-def test_a_state_that_follows_a_message_tells_it_itself():
-    """Its clock has the message, so no clock-only report is needed; one that began before has not."""
+def test_a_state_that_follows_a_message_has_it_in_its_clock():
+    """So no clock heartbeat is needed; a state that began before the message needs one."""
     found = process()
     found.born("a", 5, "office", 0)
     view = settled(found).view

@@ -1,4 +1,4 @@
-"""What keeps each reader talking: starting, asking, waiting, giving up, and starting again after a loss of power."""
+"""Dialogues of readers: starting, polling, waiting, giving up, and starting again after a loss of power."""
 
 import pytest
 
@@ -120,7 +120,7 @@ def test_what_is_answered_at_the_beginning_may_be_to_somebody_elses_question():
 
 
 def test_a_question_without_answer_is_broken_off_and_asked_again():
-    """A chip without a card before it acknowledges and waits: that is no fault. One that lost power says nothing."""
+    """A chip without a card before it acknowledges and waits: that is no fault. A chip that lost power sends nothing."""
     one = READERS["pn532"].dialogue()
     said(one, 0)
     now_us = 0

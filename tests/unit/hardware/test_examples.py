@@ -1,4 +1,4 @@
-"""The examples in the package's docstrings and in its README do what they say."""
+"""The examples in the package's docstrings and in its README give the results that they show."""
 
 import contextlib
 import doctest
@@ -17,7 +17,7 @@ MODULES = sorted(path.stem for path in (FOLDER / "whenabouts_hardware").glob("*.
 
 @pytest.mark.parametrize("module", MODULES)
 def test_docstring_examples(module):
-    """Every example in a docstring gives what stands below it."""
+    """Every example in a docstring gives the result below it."""
     name = "whenabouts_hardware" if module == "__init__" else f"whenabouts_hardware.{module}"
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
@@ -40,7 +40,7 @@ WORKED = {  # by the first word of the page's heading: the decoder, and how many
 }
 
 
-def test_readme_frames_are_read_as_told():
+def test_readme_frames_are_read_as_shown():
     """Every reader's page works out a frame, whose checksums fit; what an ellipsis leaves out are zeros."""
     text = (FOLDER / "README.md").read_text()
     pages = {re.split(r"[ ,]", page)[0]: page for page in re.split(r"^## ", text, flags=re.MULTILINE)[1:]}

@@ -1,4 +1,4 @@
-"""What Mercury answers say: kinds, metadata, tags with extended PC, contradictions, and lengths that lie."""
+"""Mercury answers: kinds, metadata, tags with extended PC, contradictions, and lengths that lie."""
 
 import pytest
 
@@ -77,7 +77,7 @@ def test_notice_equals_the_worked_record():
     ids=lambda value: value.hex() if isinstance(value, bytes) else None,
 )
 def test_kinds_of_answers(raw, kind, fields):
-    """Each sort of answer has its kind and says what it knows."""
+    """Each sort of answer has its kind and its fields."""
     frame = only(raw)
     assert frame.ok, frame
     assert frame.kind == kind
@@ -85,7 +85,7 @@ def test_kinds_of_answers(raw, kind, fields):
 
 
 def test_commands():
-    """A command gives its opcode and data, whichever way the decoder is told to look."""
+    """A command gives its opcode and data, for every direction that the decoder is set to."""
     for raw in (START_CONTINUOUS, start_continuous(250), set_region(0x0D), set_read_power(2200)):
         for mode in ("host", "both"):
             frame = only(raw, mode)
@@ -111,7 +111,7 @@ def test_streamed_tag_with_multi_select_prefix():
     ids=["no extension", "one word", "two words"],
 )
 def test_extended_protocol_control(pc, rest, xpc):
-    """XPC words stand between PC and EPC if their bits say so, and are covered by the tag's checksum."""
+    """XPC words are between PC and EPC if their bits are set, and the tag's checksum covers them."""
     frame = only(stream(0, reply(pc, rest)))
     assert frame.ok, frame
     assert (frame.fields["pc"], frame.fields.get("xpc"), frame.fields["epc"]) == (pc, xpc, "aabbccdd")
@@ -149,7 +149,7 @@ def test_every_metadata_field():
 
 
 def test_failed_embedded_operation_keeps_the_tag():
-    """Length 8000 announces an error word instead of data; the tag was seen all the same."""
+    """Length 8000 announces an error word instead of data; the tag was seen nevertheless."""
     frame = only(stream(0x0080, bytes.fromhex("8000040a") + reply("0800", "1234")))
     assert frame.ok, frame
     assert (frame.fields["data_bits"], frame.fields["data_error"], frame.fields["epc"]) == (0, "040a", "1234")
@@ -199,7 +199,7 @@ def test_content_that_contradicts_itself(raw, error):
 
 
 def test_bad_tag_checksum_names_the_record():
-    """One wrong tag of several: the frame is not ok and says which; the records stay readable."""
+    """One wrong tag of several: the frame is not ok and names it; the records stay readable."""
     right, wrong = reply("0800", "1234"), bytes.fromhex("003008001234ffff")
     frame = only(answer(0x29, 0, bytes.fromhex("01000003") + b"".join(b"\x0f" + r for r in (right, wrong, right))))
     assert frame.error is not None
@@ -237,7 +237,7 @@ def test_frames_after_a_flush_keep_their_place():
 
 
 def test_bad_checksum_is_reported_with_both_values():
-    """What was found and what the bytes would need; nothing of the content is believed."""
+    """The text has the length found and the length needed; no content is used."""
     frame = only(KEEPALIVE[:-1] + b"\xe1")
     assert (frame.kind, frame.fields, frame.fault) == ("damaged", {}, "bad_checksum")
     assert frame.error == "found checksum 84E1, expected 84E0"

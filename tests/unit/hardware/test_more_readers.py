@@ -1,4 +1,4 @@
-"""What the frames of PN532, UHFReader18, YRM100 and line sensors say, case by case."""
+"""The meaning of frames of PN532, UHFReader18, YRM100 and line sensors, case by case."""
 
 import pytest
 
@@ -95,7 +95,7 @@ def test_a_notice_too_short_for_a_tag():
     ids=["json", "csv", "nmea", "text", "no numbers"],
 )
 def test_lines_of_every_form(line, options, kind, fields):
-    """Each is taken for what it looks like, or for what it is said to be."""
+    """Each is read as the form that it looks like, or as the form that is configured."""
     [frame] = frames("line", line, **options)
     assert (frame.ok, frame.kind, frame.fields) == (True, kind, fields)
 
@@ -123,7 +123,7 @@ def test_lines_that_are_refused(line, options, fault, error):
 
 
 def test_only_the_first_line_after_opening_is_in_doubt():
-    """What shows by itself that it is whole is believed even then."""
+    """A first line that proves by itself that it is whole is accepted even then."""
     assert [f.ok for f in frames("line", b"5,1\n3.5,1\n", columns=("t", "n"), midway=True)] == [False, True]
     assert [f.ok for f in frames("line", b'{"t": 1}\n', midway=True)] == [True]
     assert [f.ok for f in frames("line", b"x" * 1500 + b"\nok\n")] == [False, False, True]

@@ -1,4 +1,4 @@
-"""What the agent is told of each reader, and what it makes of frames."""
+"""The facts about each reader, and the sightings from its frames."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_uhf_sighting():
 
 
 def test_uhf_sighting_without_metadata():
-    """What the reader did not send is not made up."""
+    """Fields that the reader did not send are not invented."""
     bare = answer(0x22, 0, bytes.fromhex("10001b000001") + NOTICE[-20:-2])
     assert READERS["m6e"].sightings(one("m6e", bare)) == [("E2000015860E01801080AFCF", {}, None, 1)]
 

@@ -1,4 +1,4 @@
-"""The files of published frames, hardware/vectors: each belongs to a reader, each frame says where it is from."""
+"""The files of published frames, hardware/vectors: each belongs to a reader, each frame names its source."""
 
 import json
 
@@ -17,7 +17,7 @@ def test_there_is_one_file_a_reader():
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_file_has_the_form_that_the_readme_describes(path):
-    """Its reader, its rate, its frames; names tell them apart, bytes have one spelling, every frame has a source."""
+    """Its reader, its rate, its frames; names are unique, bytes have one spelling, every frame has a source."""
     table = json.loads(path.read_text(encoding="utf-8"))
     assert list(table) == ["reader", "baud", "frames"]
     assert table["reader"] == path.stem
@@ -35,6 +35,6 @@ def test_a_file_has_the_form_that_the_readme_describes(path):
 
 
 def test_no_frame_is_there_twice():
-    """The same bytes under two names would say nothing more."""
+    """Equal bytes under two names would test nothing more."""
     rows = [(path.stem, row["hex"]) for path in FILES for row in json.loads(path.read_text())["frames"]]
     assert len(set(rows)) == len(rows)

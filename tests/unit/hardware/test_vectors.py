@@ -35,7 +35,7 @@ def test_table_covers_all_decoders():
 
 @every_vector
 def test_vector_fed_whole(vector):
-    """One frame, valid as the source says, with at least the fields the source gives, over all its bytes."""
+    """One frame, valid or not as in the source, with at least the source's fields, over all its bytes."""
     raw = vector.raw
     reader = decoder(vector.reader)
     [frame] = found(reader, raw)
@@ -89,7 +89,7 @@ def test_vector_between_noise(vector, noise):
 
 @pytest.mark.parametrize("vector", [v for v in VECTORS if v.reader == "m6e"], ids=str)
 def test_mercury_frame_in_the_mode_of_its_direction(vector):
-    """Told the direction, the decoder gives the same frame as without; told the wrong one, no good frame."""
+    """With the right direction the decoder gives the same frame as without one; with the wrong one, no good frame."""
     raw = vector.raw
     [frame] = decoder("m6e").feed(raw)
     right, wrong = ("host", "reader") if frame.kind == "command" else ("reader", "host")

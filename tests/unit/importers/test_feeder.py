@@ -20,7 +20,7 @@ ROW = "3B0069E3FB 02/05/24 10:48:49"
 
 
 def read(*lines, end="\r", name="OAKDATA"):
-    """What the lines give below a head."""
+    """The readings and rows that lines below a head give."""
     return list(read_feeder(end.join(["OAKDATA", *lines, ""]), name, "garden", NOW_US))
 
 
@@ -35,7 +35,7 @@ def test_a_row_is_the_second_that_the_clock_showed():
 
 @pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
 def test_lines_end_in_every_way(end):
-    """Numbers of lines, and so identities, are the same however the file was copied; empty lines count."""
+    """Numbers of lines, and so identities, do not depend on how the file was copied; empty lines count."""
     found = read(ROW, "", ROW.replace("49", "51"), end=end)
     assert [x.seq for x in found] == [2, 4]
     assert {x.boot for x in found} == {read(ROW)[0].boot}
@@ -61,7 +61,7 @@ def test_lines_end_in_every_way(end):
         ("OAKDATA", "tag", "OAKDATA"),
     ],
 )
-def test_a_row_that_cannot_be_a_reading_is_kept_aside_and_its_neighbours_land(bad, reason, text):
+def test_a_row_that_cannot_be_a_reading_goes_to_the_side_output_and_its_neighbours_land(bad, reason, text):
     """With its line, one word of reason and what was found."""
     first, side_output, last = read(ROW, bad, ROW)
     assert isinstance(side_output, SideOutput)
@@ -89,7 +89,7 @@ def test_a_file_that_begins_with_no_logger_is_refused(text):
         list(read_feeder(text, "x", "garden", NOW_US))
 
 
-def test_every_line_of_whole_logs_is_a_reading_or_kept_aside():
+def test_every_line_of_whole_logs_is_a_reading_or_in_the_side_output():
     """The logs of the examples, counted without the importer: two kinds of bad rows, and one log that is only a head."""
     assert check_feeder_logs(DATA) == (1360, {"tag": 1, "time": 5})
 

@@ -21,7 +21,7 @@ def test_the_rules_that_the_lesson_shows_are_those_of_its_file():
 
 
 class Visit(NamedTuple):
-    """What truly happened, in seconds since 1970; sorting goes by time."""
+    """A true visit, in seconds since 1970; sorting goes by time."""
 
     came: float
     left: float
@@ -65,7 +65,7 @@ def true_moves():
 
 
 def judged(emitted, true):
-    """The numbers of a row of the table; what is told twice is once too much."""
+    """The numbers of a row of the table; an event emitted twice counts once as false."""
     right = set(emitted) & true
     return len(emitted), len(true), len(emitted) - len(right), len(true - right)
 
@@ -95,7 +95,7 @@ def test_the_table_of_the_lesson_is_true_of_logs_and_truth():
 
 
 def test_what_the_lesson_says_of_arrival_and_clocks_is_true():
-    """All told in order of arrival go back in time; the worst clock; how many wrong moves it makes."""
+    """All moves emitted in order of arrival go back in time; the worst clock; how many wrong moves it makes."""
     naive = moves(READS)
     assert all(b.second < a.second for a, b in naive)
     assert f"All {len(naive)} that\n  it emits go back in time" in LESSON

@@ -73,7 +73,7 @@ def test_a_stamp_with_more_decimals_than_the_reader_counts_is_no_surer(decimals)
     ],
 )
 def test_a_clock_without_reference_widens_much_more(before, trf, bound_us, state):
-    """A minute once the clock was right, a day when nothing says that it ever was."""
+    """A minute once the clock was right, a day when no row shows that it ever was."""
     reading = read(*(row(trf=x) for x in before), row(trf=trf))[-1]
     assert (reading.t_min, reading.t_max) == (T_US - 100_000 - bound_us, T_US + 2_000_000 + bound_us)
     assert reading.clock_state == state
@@ -107,7 +107,7 @@ def test_false_reads_are_a_stream_of_their_own():
         (row().rsplit("\t", 2)[0], "columns", "found 2 fewer cells"),
     ],
 )
-def test_a_row_that_cannot_be_a_reading_is_kept_aside_whole(bad, reason, text):
+def test_a_row_that_cannot_be_a_reading_goes_to_the_side_output_whole(bad, reason, text):
     """With its line, one word of reason and what was found; the rows around it land."""
     first, side_output, last = read(row(), bad, row())
     assert isinstance(side_output, SideOutput)
@@ -116,7 +116,7 @@ def test_a_row_that_cannot_be_a_reading_is_kept_aside_whole(bad, reason, text):
     assert (first.seq, last.seq) == (2, 4)
 
 
-def test_events_and_the_text_around_a_table_are_kept_aside_too():
+def test_events_and_the_text_around_a_table_go_to_the_side_output_too():
     """A raw report: banner, head, event, row, rule, empty line, prompt."""
     lines = ["WEIR> up", HEAD, "E\t2024-05-14 09:30:00.000\tG\tEnd of upload #11", row(), "-----", "", "WEIR> "]
     found = list(read_orfid(lines, "r", NOW_US))
@@ -126,7 +126,7 @@ def test_events_and_the_text_around_a_table_are_kept_aside_too():
 
 
 def test_a_file_without_a_table_is_refused():
-    """What was expected is named."""
+    """The error names the expected value."""
     with pytest.raises(NotOrfidError, match="expected one with the columns DTY, ARR"):
         list(read_orfid(["Type,Date,Time", "D,2024-05-14,09:41:10.10"], "r", NOW_US))
 
@@ -137,8 +137,8 @@ def test_every_row_of_a_whole_log_is_a_reading(name, rows, unsure):
     check_every_row(DATA / f"{name}.txt", rows, unsure)
 
 
-def test_an_unreferenced_row_covers_the_beat_of_its_marker():
-    """The lower antenna hears its marker once a minute: one row without reference is stamped 4.1 s after its beat."""
+def test_an_unreferenced_row_covers_the_signal_of_its_marker():
+    """The lower antenna hears its marker once a minute: one row without reference is stamped 4.1 s after its signal."""
     assert off_the_beat(DATA / "lower.txt", "0000_000000000417") == [4.1, 4.1]
 
 
@@ -160,7 +160,7 @@ def log(path, *rows):
 
 
 def test_a_file_again_lands_nothing_and_a_longer_one_lands_the_rest(tmp_path):
-    """Three imports: two rows, the same two, then four, one of them bad and kept aside under its own name."""
+    """Three imports: two rows, these two again, then four, one of them bad and in a separate file of the side output."""
     file, landing = tmp_path / "r.txt", tmp_path / "landing"
     rows = [row(), row(arr="2024-05-14 05:00:00.000")]
     log(file, *rows)
@@ -187,7 +187,7 @@ def test_many_rows_are_landed_in_files_of_bounded_size_and_still_once(tmp_path, 
 
 
 def test_bytes_that_are_no_text_are_kept_as_they_are(tmp_path):
-    """A damaged transfer: the row goes aside with its bytes recoverable, the others land."""
+    """A damaged transfer: the row goes to the side output with its bytes recoverable, the others land."""
     file = tmp_path / "r.txt"
     file.write_bytes("\n".join([HEAD, row(), row(tag="@"), ""]).encode().replace(b"@", b"\xff\x00"))
     result = run(file, "--landing", tmp_path / "landing")

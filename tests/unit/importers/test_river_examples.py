@@ -37,7 +37,7 @@ def test_the_rules_that_the_lessons_show_are_those_of_their_file():
 
 
 def read_truth():
-    """What made each row and when that happened, in microseconds since 1970, by its reader and line."""
+    """The cause of each row and its moment in microseconds since 1970, by its reader and line."""
     with (DATA / "truth.csv").open() as file:
         return {
             (row["reader"], int(row["line"])): (row["what"], microseconds(row["moment"]))
@@ -86,7 +86,7 @@ def test_every_stamp_covers_the_true_moment_of_its_row():
 
 
 def test_the_table_on_pairs_is_true_of_logs_and_truth():
-    """Counted anew by the definition in fractions: what a join on ARR tells, what is sure, and what was."""
+    """Counted again by the definition in fractions: the pairs of a join on ARR, the probable pairs, and the true ones."""
     ghosts = of_kind(UPPER, "P")
     both, echo = near(tags(LOWER), tags(UPPER), APART), near(ghosts, tags(UPPER), WITHIN)
     assert lessons.table(PAIRS) == {
@@ -165,7 +165,7 @@ def test_the_passages_of_the_lesson_truly_happened():
 
 
 def test_the_table_on_order_is_true_of_log_and_truth():
-    """Every row counted anew by its definition, the probability as a fraction of areas."""
+    """Every row counted again by its definition, the probability as a fraction of areas."""
 
     def true(kinds):
         fish = of_kind(UPPER, "A")
@@ -182,7 +182,7 @@ def test_the_table_on_order_is_true_of_log_and_truth():
 
 
 @pytest.mark.parametrize("mode", ["CERTAIN", "OVER 90 %", "POSSIBLE"])
-def test_the_engine_tells_what_the_definition_gives_in_every_mode(mode):
+def test_the_engine_emits_what_the_definition_gives_in_every_mode(mode):
     """The lesson's rule on the rows as the log has them, and backwards."""
     log = tags(UPPER)
     expected = heard(log, "W", WAYS[f"heard, {mode}"])

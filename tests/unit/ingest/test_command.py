@@ -79,7 +79,7 @@ def test_a_password_file_without_a_password_is_named(tmp_path, content):
     assert f"password file {path}" in result.output
 
 
-def test_a_certificate_file_that_holds_none_is_told(tmp_path, nobody_port):
+def test_a_certificate_file_that_holds_none_is_reported(tmp_path, nobody_port):
     """Exit 1 and no traceback."""
     path = tmp_path / "ca.pem"
     path.write_text("no certificate")
@@ -88,7 +88,7 @@ def test_a_certificate_file_that_holds_none_is_told(tmp_path, nobody_port):
     assert "certificates right?" in result.output
 
 
-def test_a_subscription_that_the_broker_refuses_is_told(tmp_path, caplog):
+def test_a_subscription_that_the_broker_refuses_is_reported(tmp_path, caplog):
     """The log names the filter and what to do, instead of an ingest that waits in silence."""
     landing = Landing(tmp_path)
     service = IngestService("localhost", 1883, Bridge(landing), "id", Credentials())

@@ -1,4 +1,4 @@
-"""What a hostile, broken or misplaced sender can send: a dead letter with its reason, and good traffic goes on."""
+"""Messages of hostile, broken or misplaced senders: each becomes a dead letter with its reason, and good traffic goes on."""
 
 import json
 import random
@@ -64,10 +64,10 @@ HOSTILE = {
     "other schema": (at("g1"), other_schema(GOOD), "undecodable", "found 3, expected 2"),
     "foreign gateway": (at("g2"), GOOD, "foreign", "found a message of hall/g1 on a topic of hall/g2"),
     "foreign site": ("wa/2/yard/g1/obs", GOOD, "foreign", "topic of yard/g1"),
-    "foreign beat": (at("g2", "heartbeat"), heartbeat("g1", 0, 5, {}), "foreign", ""),
+    "foreign heartbeat": (at("g2", "heartbeat"), heartbeat("g1", 0, 5, {}), "foreign", ""),
     "foreign birth": (at("g2", "birth"), birth("g1"), "foreign", ""),
-    "beat as birth": (at("g1", "birth"), heartbeat("g1", 0, 5, {}), "undecodable", ""),
-    "batch as beat": (at("g1", "heartbeat"), GOOD, "undecodable", ""),
+    "heartbeat as birth": (at("g1", "birth"), heartbeat("g1", 0, 5, {}), "undecodable", ""),
+    "batch as heartbeat": (at("g1", "heartbeat"), GOOD, "undecodable", ""),
     "wrong leaf": (at("g1", "status"), GOOD, "topic", "found leaf status, expected obs, heartbeat or birth"),
     "no leaf": ("wa/2/hall/g1", GOOD, "topic", "expected wa/2/<site>/<gateway>/<leaf>"),
     "other version": ("wa/1/hall/g1/obs", GOOD, "topic", "expected wa/2"),
@@ -79,7 +79,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_message_that_cannot_be_taken_is_a_dead_letter_and_good_ones_go_on(bridge, name):
-    """Its token comes back, its letter says why in a word and a text, readings before and after land."""
+    """Its token comes back, its letter gives the reason as a word and a text, readings before and after land."""
     topic, payload, reason, text = HOSTILE[name]
     bridge.take(at("g1"), batch("g1", 0, 0, 2), 1)
     bridge.take(topic, payload, 2)
@@ -132,7 +132,7 @@ def shared_bridge():
 )
 @pytest.mark.parametrize("between", ["one message", "one flush", "two flushes"])
 def test_the_same_identity_with_another_content_is_an_alarm(bridge, first, second, between, caplog):
-    """The first stays, the second is a dead letter that can be read, the counter and the log tell; a repeat does not."""
+    """The first stays, the second is a dead letter that can be read, the counter and the log show it; a repeat does not."""
     a, b = reading("g1", 0, 0, value=first), reading("g1", 0, 0, value=second)
     for message in [[a, b]] if between == "one message" else [[a], [b], [a]]:
         bridge.take(at("g1"), encode_batch(message), 0)
@@ -149,7 +149,7 @@ def test_the_same_identity_with_another_content_is_an_alarm(bridge, first, secon
     assert identities(bridge.folder) == [("g1", 0, 0)]
 
 
-def test_random_numbers_fill_the_ranges_of_their_gateway_alone(bridge):
+def test_random_numbers_fill_only_the_ranges_of_their_gateway(bridge):
     """An attacker's gaps end in dead letters named numbering; another gateway, and another boot, land on."""
     chance = random.Random(3)
     for number in range(2 * MAX_RANGES // 500):
@@ -165,8 +165,8 @@ def test_random_numbers_fill_the_ranges_of_their_gateway_alone(bridge):
     assert "gaps in the numbers of hall/g1 boot 0" in letters(bridge.folder)[0]["text"]
 
 
-def test_dead_letters_have_a_limit_on_disk_that_is_counted_and_told(bridge, monkeypatch, caplog):
-    """Beyond the last file further letters are counted, not kept, and told once; moving the files away goes on."""
+def test_dead_letters_have_a_limit_on_disk_that_is_counted_and_reported(bridge, monkeypatch, caplog):
+    """Beyond the last file letters are counted, not kept, and reported once; after the files are moved, letters are kept."""
     monkeypatch.setattr(dead_module, "MAX_FILE_BYTES", 10_000)
     monkeypatch.setattr(dead_module, "MAX_FILES", 3)
     for number in range(20):
@@ -195,7 +195,7 @@ def test_a_large_payload_is_kept_up_to_its_limit(bridge):
 
 
 def test_memory_stays_where_it_was_after_many_messages_of_all_kinds(bridge, monkeypatch):
-    """Repeats, dead letters, conflicts, beats and new readings: after a flush next to nothing more is held."""
+    """Repeats, dead letters, conflicts, heartbeats and new readings: after a flush almost no memory more is held."""
     monkeypatch.setattr(bridge_module, "MAX_RECENT", 100)
 
     messages = 300 if SEED else 120
@@ -224,7 +224,7 @@ def test_memory_stays_where_it_was_after_many_messages_of_all_kinds(bridge, monk
 
 def test_a_gateway_that_landed_elsewhere_is_taken_on_and_acknowledged(bridge):
     """other landing |  this landing
-    numbers   0 .. 999 |  1000 .. 1049      the beat says: kept from 1000"""
+    numbers   0 .. 999 |  1000 .. 1049      the heartbeat: kept from 1000"""
     bridge.take(at("g1", "birth"), birth("g1"), 0)
     bridge.take(at("g1"), batch("g1", 3, 1000, 50), 1)
     assert bridge.flush().acks == []
@@ -234,8 +234,8 @@ def test_a_gateway_that_landed_elsewhere_is_taken_on_and_acknowledged(bridge):
     assert [row["frontier_us"] for row in frontiers(bridge.folder)] == [NOW_US]
 
 
-def test_a_frontier_waits_for_birth_and_for_every_number_of_its_beat():
-    """beat (up to 9) -> readings 0..4 -> 5..9 -> birth: only now the frontier, with the streams of the birth."""
+def test_a_frontier_waits_for_birth_and_for_every_number_of_its_heartbeat():
+    """heartbeat (up to 9) -> readings 0..4 -> 5..9 -> birth: only now the frontier, with the streams of the birth."""
     with quick_folder() as folder:
         clock = [NOW_US]
         bridge = Bridge(Landing(folder), lambda: clock[0])
@@ -261,7 +261,7 @@ def test_a_frontier_waits_for_birth_and_for_every_number_of_its_beat():
 def test_what_gateways_lost_is_counted_and_said_when_it_begins(bridge, caplog):
     """
     boot      4    4    4    4          5    5
-    refused   -    2    7    7 again    0    1      a gateway that tells nothing lost nothing that is known
+    refused   -    2    7    7 again    0    1      a gateway that reports nothing has no known loss
     """
     for boot, refused in ((4, None), (4, 2), (4, 7), (4, 7), (5, 0), (5, 1)):
         reported = Heartbeat("hall", "g1", boot, None, {}, "bounded", 1, refused=refused, invalid=refused and 1)
@@ -273,7 +273,7 @@ def test_what_gateways_lost_is_counted_and_said_when_it_begins(bridge, caplog):
 
 
 def test_a_backlog_does_not_hold_the_frontier_for_ever():
-    """Every beat overtakes the readings it speaks of, again and again: the frontier follows one beat behind."""
+    """Every heartbeat overtakes the readings that it names: the frontier follows one heartbeat behind."""
     with quick_folder() as folder:
         clock = [NOW_US]
         bridge = Bridge(Landing(folder), lambda: clock[0])
@@ -322,7 +322,7 @@ def test_the_largest_batch_of_the_protocol_lands(bridge):
 
 
 def test_one_site_cannot_touch_the_readings_of_another_with_an_equally_named_gateway(bridge):
-    """Numbers belong to (site, gateway): a foreign beat that claims everything as landed changes nothing here."""
+    """Numbers belong to (site, gateway): a foreign heartbeat that claims everything as landed changes nothing here."""
     bridge.take(
         "wa/2/evil/g1/heartbeat",
         encode_heartbeat(Heartbeat("evil", "g1", 77, NOW_US, {77: (1000, 1000)}, "bounded", 1)),
@@ -335,7 +335,7 @@ def test_one_site_cannot_touch_the_readings_of_another_with_an_equally_named_gat
     assert bridge.counters.forgotten == 1000
 
 
-def test_a_promise_beyond_the_present_is_cut_and_reported(bridge, caplog):
+def test_a_watermark_beyond_the_present_is_cut_and_reported(bridge, caplog):
     """One gateway with a clock a year ahead must not make the readings of all others late."""
     year_us = 365 * 86400 * 1_000_000
     bridge.take(at("g1", "birth"), birth("g1", 0), 1)

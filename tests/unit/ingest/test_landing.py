@@ -98,7 +98,7 @@ def test_numbers_and_ledger_survive_a_clock_that_is_put_back(tmp_path, monkeypat
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"upto": "1", "since": "", "ranges": []}', "\ufffd"])
 def test_a_damaged_snapshot_says_so_and_can_be_deleted(tmp_path, text):
-    """The error names file and cure; after the cure the files tell what has landed."""
+    """The error names file and cure; after the cure the files show what has landed."""
     landing = Landing(tmp_path)
     land(landing, "g1", 0, 3)
     landing.close()
@@ -123,7 +123,7 @@ def test_a_damaged_data_file_says_which(tmp_path, content):
         list(Landing(tmp_path).recover())
 
 
-def test_files_of_others_in_the_hours_are_left_alone(tmp_path):
+def test_files_of_others_in_the_hours_are_not_touched(tmp_path):
     """A compacted file with another kind of name neither stops the ingest nor is touched."""
     landing = Landing(tmp_path)
     path = land(landing, "g1", 0, 3)
@@ -137,7 +137,7 @@ def test_files_of_others_in_the_hours_are_left_alone(tmp_path):
 
 
 def test_two_ingests_on_one_landing_the_second_is_refused(tmp_path):
-    """The lock says that another one writes; it goes with its holder."""
+    """The lock shows another writer; it is released with its holder."""
     first = Landing(tmp_path)
     with pytest.raises(LandingError, match="another ingest writes here; stop it or name another folder"):
         Landing(tmp_path)
@@ -147,13 +147,13 @@ def test_two_ingests_on_one_landing_the_second_is_refused(tmp_path):
 
 @pytest.mark.parametrize("folder", ["/proc/landing", "/dev/null/landing"])
 def test_a_folder_that_cannot_be_written_is_named(folder):
-    """Made nowhere: the error says what to do."""
+    """No folder is made: the error has a remedy."""
     with pytest.raises(LandingError, match=rf"landing {folder}: cannot be written .*; name a folder that can"):
         Landing(Path(folder))
 
 
 def test_the_session_name_belongs_to_the_landing(tmp_path):
-    """The same landing keeps its session at the broker; two landings never share one."""
+    """A landing keeps its session at the broker; two landings never share one."""
     landing = Landing(tmp_path / "a")
     landing.close()
     assert Landing(tmp_path / "a").session == landing.session != Landing(tmp_path / "b").session
@@ -280,7 +280,7 @@ def test_a_full_disk_is_an_error_that_shows_nothing_and_passes(tmp_path):
 
 @pytest.mark.parametrize("when", ["torn", "limit"])
 def test_dead_letters_are_whole_lines_after_a_crash_and_a_full_disk(tmp_path, when):
-    """A torn last line is cut off, a write that failed half way is taken back and tried again."""
+    """A torn last line is cut off, a write that failed half way is undone and tried again."""
     code = """
 import resource, sys
 from pathlib import Path

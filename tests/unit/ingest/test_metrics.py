@@ -30,7 +30,7 @@ def test_every_counter_of_the_ingest_is_a_metric(tmp_path):
 
 
 def test_only_the_gateways_that_are_furthest_behind_have_a_sample(tmp_path):
-    """A thousand gateways more make no larger file; how many there are is said."""
+    """A thousand gateways more make no larger file; their number is given."""
     frontiers = {("s", f"g{n}"): n for n in range(MOST_GATEWAYS + 5)}
     lines = written(tmp_path / "m.prom", frontiers_us=frontiers)
     lags = [line for line in lines if "lag_seconds" in line]

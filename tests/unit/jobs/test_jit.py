@@ -34,7 +34,7 @@ def package(tmp_path):
 
 
 def run(home: Path, **environment: str) -> str:
-    """What the outer module prints: the result, and how often kept code was taken."""
+    """The output of the outer module: the result, and how often kept code was used."""
     done = subprocess.run(
         [sys.executable, "-m", "whenabouts_cloud.high.outer"], cwd=home.parent, capture_output=True, text=True, check=True,
         env={**os.environ, "PYTHONPATH": str(home.parent), **environment},
@@ -64,6 +64,6 @@ def test_of_earlier_states_only_a_few_are_kept(package):
 
 
 def test_a_folder_given_by_the_user_is_used(package, tmp_path):
-    """NUMBA_CACHE_DIR says where code is kept, as for every other program that uses numba."""
+    """NUMBA_CACHE_DIR names the folder of kept code, as for every other program that uses numba."""
     run(package, NUMBA_CACHE_DIR=str(tmp_path / "given"))
     assert list((tmp_path / "given").glob("numba-high-outer-*/*/*.nbi"))

@@ -1,4 +1,4 @@
-"""What a job counts by rule, how its shards stand, and both as metrics (`whenabouts_cloud.jobs.metrics`)."""
+"""A job's counts by rule, the state of its shards, and both as metrics (`whenabouts_cloud.jobs.metrics`)."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def samples(tmp_path):
 
 
 def test_counts_add_up_over_batches_and_shards_and_states_are_the_last(samples):
-    """A shard that a batch has no row for stands as before: what it keeps counts on."""
+    """A shard without a row in a batch keeps its state: its kept rows still count."""
     found = samples(NONE.after([FIRST, SECOND], 0.5).after([FIRST | {"rows_kept": 4}], 0.25))
     assert found['readings_total{rule="r"}'] == 15
     assert found['results_total{kind="matches",rule="r"}'] == 6

@@ -41,7 +41,7 @@ def program(body: str, within_s: float, **streams: int) -> subprocess.Popen[byte
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_who_ends_in_time_ends_with_its_own_code(number):
-    """The signal reaches `ask`; a second one changes nothing; nothing is said."""
+    """The signal reaches `ask`; a second one changes nothing; nothing is printed."""
     process = program("asked.wait(); print('asked', flush=True); sys.stdin.readline(); sys.exit(3)", 30,
                       stdin=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
     process.send_signal(number)

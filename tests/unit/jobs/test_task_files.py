@@ -96,7 +96,7 @@ def test_what_a_task_wrote_that_spark_gave_up_is_in_no_result(files, tmp_path):
     assert pq.read_table(tmp_path / "made").equals(matches(0, 2))
 
 
-def test_a_folder_that_machines_do_not_share_is_told(files, tmp_path):
+def test_a_folder_that_machines_do_not_share_is_reported(files, tmp_path):
     """Files of another machine are not there; nothing is published without them."""
     words = files.collect(Frame(files.write, outputs(2, 2)))
     (files.folder / next(iter(words.files[""]))).unlink()

@@ -27,7 +27,7 @@ def names(texts):
     return [f"Stream {name}" for name in texts]
 
 
-def test_each_stream_without_a_reading_is_told_once_with_what_there_is(tmp_path, rules):
+def test_each_stream_without_a_reading_is_reported_once_with_what_there_is(tmp_path, rules):
     """Of two rules that share streams; a stream at another site is not matched either."""
     landing = tmp_path / "landing"
     land(landing, [reading("g", 0, "dock/tags", "k", 1, 2), reading("g", 1, "door/1", "k", 1, 2, site="shop")], 0)
@@ -44,7 +44,7 @@ def test_each_stream_without_a_reading_is_told_once_with_what_there_is(tmp_path,
 
 
 def test_it_goes_on_with_files_that_land_later(tmp_path, rules):
-    """Nothing is told while nothing has landed; what came meanwhile is told no more."""
+    """Nothing is reported while nothing has landed, nor a stream whose readings came meanwhile."""
     landing = tmp_path / "landing"
     landing.mkdir()
     landed = Landed(landing)

@@ -1,4 +1,4 @@
-"""`why-not` as a command: reads a landing, of it the key alone, and says why for people and for machines."""
+"""`why-not` as a command: reads only the key's rows of a landing, and gives the reason as text and as JSON."""
 
 import json
 from collections import Counter
@@ -105,13 +105,13 @@ def test_nothing_of_the_key(run):
     ],
 )
 def test_mistakes_end_with_2(run, arguments, expected):
-    """And say what was expected."""
+    """And the error has what was expected."""
     done = run([], *arguments)
     assert done.exit_code == 2
     assert expected in " ".join(done.stderr.replace("│", " ").split())
 
 
-def test_causal_order_by_the_views_that_state_readings_tell(run, tmp_path):
+def test_causal_order_by_the_views_in_state_readings(run, tmp_path):
     """Asked all along a landing with two views: a match exactly where what the gateways knew makes one with the focus."""
     rows, facts = causal_readings(seed=5, steps=400)
     matches = {frozenset((gateway, seq) for _, gateway, seq in match) for match in causal_expected(rows, facts)}

@@ -15,7 +15,7 @@ OURS = ("WHENABOUTS_SHARED", "WHENABOUTS_CAPTURES")
 
 
 def environment(**ours: str) -> dict[str, str]:
-    """This one, with these of our variables alone."""
+    """This environment, with only these of our variables."""
     return {name: value for name, value in os.environ.items() if name not in OURS} | ours
 
 
@@ -28,7 +28,7 @@ def run(*options: str, **ours: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_they_lie_beside_the_checkout_or_where_the_variable_says(monkeypatch, tmp_path):
-    """A place is given whether it exists or not; absence says where was looked and what to do."""
+    """A place is given whether it exists or not; the message of an absent one names the places searched and a remedy."""
     monkeypatch.delenv("WHENABOUTS_SHARED", raising=False)
     assert captures.folder("a", "b.txt") == REPOSITORY.parent / "shared" / "data" / "a" / "b.txt"
     monkeypatch.setenv("WHENABOUTS_SHARED", str(tmp_path))
@@ -55,7 +55,7 @@ def test_without_them_every_test_is_skipped_with_their_number_and_the_reason(tmp
 
 
 def test_without_them_it_is_a_failure_where_they_are_required(tmp_path):
-    """As on a build server that has them: every test is an error that says why."""
+    """As on a build server that has them: every test is an error with the reason."""
     done = run("-x", WHENABOUTS_SHARED=str(tmp_path), WHENABOUTS_CAPTURES="required")
     assert done.returncode == 1
     assert "WHENABOUTS_CAPTURES=required makes that a failure" in done.stdout
@@ -67,7 +67,7 @@ def test_without_them_it_is_a_failure_where_they_are_required(tmp_path):
     [("shared/data", None, "required"), ("there/data", "there", "required"), (None, None, ""), (None, "there", "")],
 )
 def test_the_build_server_requires_them_only_where_they_are(tmp_path, place, named, found):
-    """`.ci/run` with and without the folder, beside the checkout and named; its `make` says what it is given."""
+    """`.ci/run` with and without the folder, beside the checkout and named; its `make` prints its arguments."""
     script, make = tmp_path / "checkout" / ".ci" / "run", tmp_path / "programs" / "make"
     for path, text in (
         (script, (REPOSITORY / ".ci" / "run").read_text()),

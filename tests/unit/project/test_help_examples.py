@@ -23,7 +23,7 @@ def examples():
 
 @pytest.mark.parametrize(("program", "name", "rest"), sorted(set(examples())))
 def test_an_example_can_be_typed(program, name, rest):
-    """The command is there and knows each option; click's own --help aside."""
+    """The command is there and knows each option; except click's own --help."""
     command = PROGRAMS[program].commands[name]
     known = {text for option in command.params if isinstance(option, click.Option) for text in option.opts}
     assert set(re.findall(r"(?<!\S)--[\w-]+", rest)) <= known

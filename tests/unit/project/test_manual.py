@@ -1,4 +1,4 @@
-"""What the manual is built with: docstrings as reStructuredText, links that stay right, pictures that a script draws."""
+"""Parts of the manual's build: docstrings as reStructuredText, links that stay right, pictures that a script draws."""
 
 import importlib.util
 import sys
@@ -44,7 +44,7 @@ def test_the_pictures_are_what_the_script_draws(monkeypatch):
     ],
 )
 def test_a_docstring_is_shown_as_it_was_meant(docstring, made, monkeypatch):
-    """Stars and bars are no markup, backticks are code, indented blocks stand as they are."""
+    """Stars and bars are no markup, backticks are code, indented blocks stay as they are."""
     conf = load("conf.py", monkeypatch)
     assert "\n".join(conf.rst_of(docstring.split("\n"))).strip() == made
 

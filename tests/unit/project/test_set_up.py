@@ -1,4 +1,4 @@
-"""Filling the environment: what is installed and compiled for what, and how failures are told."""
+"""Filling the environment: packages and kernels for each purpose, and reports of failures."""
 
 import io
 import os
@@ -62,7 +62,7 @@ def test_the_demonstration_installs_no_tools_of_a_workshop():
 
 
 def test_the_small_lock_is_a_part_of_the_large_one():
-    """The same versions with the same hashes: what the demonstration installed stays when the rest comes."""
+    """Equal versions with equal hashes: packages of the demonstration stay when the rest is installed."""
     assert set_up.split(DEMO).items() <= set_up.split(ALL).items()
 
 
@@ -122,8 +122,8 @@ def test_a_failure_shows_the_end_of_what_was_said_and_what_to_do(tmp_path):
     assert "line 5\n" in (tmp_path / "log").read_text()
 
 
-def test_warnings_go_to_the_log_alone(tmp_path, capfd):
-    """A stage that ends well has said nothing to the person but its line."""
+def test_warnings_go_only_to_the_log(tmp_path, capfd):
+    """A stage that ends well prints only its line."""
     with Lines() as shown:
         set_up.run([[stage("import sys; print('WARNING: index', file=sys.stderr)")]], Runner(tmp_path / "log"), shown)
     assert re.fullmatch(r"setup: a stage, \d+ s\n", "".join(capfd.readouterr()))
@@ -145,7 +145,7 @@ def test_lists_run_side_by_side_each_in_its_order(tmp_path):
 
 
 def test_one_failure_ends_the_others(tmp_path):
-    """What runs beside it is stopped, and what would come after it does not begin."""
+    """The stage beside it is stopped, and later stages do not begin."""
     begun, never = tmp_path / "begun", tmp_path / "never"
     waits = stage(f"import time; open({str(begun)!r}, 'w'); time.sleep(600)")
     fails = stage(
@@ -158,7 +158,7 @@ def test_one_failure_ends_the_others(tmp_path):
 
 
 def test_on_a_terminal_a_bar_moves_with_what_pip_is_at(tmp_path):
-    """The name of the stage, a bar without an end, and the newest of what pip said."""
+    """The name of the stage, a bar without an end, and pip's newest line."""
     seen = io.StringIO()
     go = tmp_path / "go"
     code = f"import os, time\nprint('Collecting numba==0.61')\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
@@ -186,11 +186,11 @@ def test_on_a_terminal_a_bar_moves_with_what_pip_is_at(tmp_path):
     ],
 )
 def test_what_pip_says_in_a_few_words(line, said):
-    """Most lines say nothing."""
+    """Most lines have no news."""
     assert set_up.news(line) == said
 
 
-def test_megabytes_of_a_download_are_told_and_not_logged(tmp_path):
+def test_megabytes_of_a_download_are_shown_and_not_logged(tmp_path):
     """pip writes them many times a second."""
     heard = []
     Runner(tmp_path / "log")(stage(f"print('Progress {5 << 20} of {430 << 20}')"), heard.append)
@@ -231,7 +231,7 @@ def begin(checkout, **environment):
 
 @pytest.mark.timeout(200)
 def test_without_a_network_it_says_so(checkout):
-    """What pip said, why that may be, and that one can run it again; no traceback of ours."""
+    """The report has pip's error, a likely cause, and that a new run resumes; no traceback of ours."""
     process = begin(checkout, PIP_RETRIES="0")
     _, said = process.communicate()
     assert process.returncode == 1
@@ -260,7 +260,7 @@ def test_ctrl_c_ends_it_with_a_word(checkout):
 
 
 def test_an_environment_that_cannot_be_made_is_not_left_half_made(tmp_path, monkeypatch):
-    """It says what Python said, and what to do; what is there of it is removed."""
+    """The report has Python's error and a remedy; the incomplete environment is removed."""
     monkeypatch.chdir(tmp_path)
     python = tmp_path / "python"
     python.write_text(
@@ -274,7 +274,7 @@ def test_an_environment_that_cannot_be_made_is_not_left_half_made(tmp_path, monk
 
 
 def test_an_old_python_is_refused(monkeypatch):
-    """It says what was found and what to do."""
+    """The report has what was found and a remedy."""
     monkeypatch.setattr(sys, "version_info", (3, 9, 2))
     with pytest.raises(SystemExit, match=r"found Python 3\.9, expected 3\.11 or newer; name one with make PYTHON="):
         set_up.main("demo", begun=False)

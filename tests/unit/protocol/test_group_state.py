@@ -1,4 +1,4 @@
-"""State readings: what they say of a local state, what a clock-only report says, and how views get their numbers."""
+"""State readings: local states, clock heartbeats, and the numbers of views."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_a_clock_only_report_has_no_values():
 
 @pytest.mark.parametrize("name", ["$view", "$more", "value"])
 def test_reserved_names_are_no_names_of_values(name):
-    """The text says which name it was."""
+    """The text has the name."""
     with pytest.raises(ValueError, match="are reserved"):
         attrs_of("office", VIEW, 1, {name: 1})
 
@@ -82,7 +82,7 @@ def test_a_state_reading_goes_over_the_wire_unchanged():
 
 
 def test_the_number_of_a_view_depends_on_members_their_boots_their_order_and_who_left():
-    """The same list gives the same number; every change of the list another one."""
+    """Equal lists give equal numbers; every change of the list another one."""
     a, b = ("a", 1), ("b", 5 << 32 | 77)
     assert view_number([a, b]) == view_number([("a", 1), ("b", 5 << 32 | 77)])
     c = ("b", 6)

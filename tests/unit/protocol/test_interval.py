@@ -61,6 +61,6 @@ def test_equal_intervals_are_one_key():
 
 
 def test_ends_in_the_wrong_order_are_refused():
-    """The text says what was found."""
+    """The text has what was found."""
     with pytest.raises(ValueError, match="found t_min 2 later than t_max 1, expected t_min <= t_max"):
         Interval(2, 1)

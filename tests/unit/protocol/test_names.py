@@ -22,7 +22,7 @@ PACKAGES = [
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
 def test_every_name_of_a_package_is_loaded_when_it_is_asked_for(package):
-    """And is the same one each time."""
+    """And is one object each time."""
     for name in package.__all__:
         assert getattr(package, name) is getattr(package, name)
     with pytest.raises(AttributeError, match=f"'{package.__name__}' has no attribute 'nothing'"):
@@ -39,7 +39,7 @@ def test_a_name_is_that_of_a_submodule_or_the_submodule_itself():
 
 
 def test_a_dictionary_counts_in_order_of_appearance():
-    """The same value keeps its place."""
+    """An equal value keeps its place."""
     tags = Dictionary()
     assert [tags.index(value) for value in ("b", "a", "b")] == [0, 1, 0]
     assert tags.values == ["b", "a"]

@@ -19,7 +19,7 @@ def test_importing_the_package_loads_nothing_else():
 
 @pytest.mark.parametrize("name", whenabouts_protocol.__all__)
 def test_every_name_is_there(name):
-    """By attribute, and the same again."""
+    """By attribute, and the same object again."""
     found = getattr(whenabouts_protocol, name)
     assert found is getattr(whenabouts_protocol, name)
     assert found.__name__ == name
@@ -34,7 +34,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
         exec("from whenabouts_protocol import reeding")
 
 
-def test_beats_and_batches_are_the_same_from_either_module():
+def test_heartbeats_and_batches_are_the_same_from_either_module():
     """`messages` gives out what `heartbeats` holds; `wire` decodes with `unbatch`."""
     assert (messages.Heartbeat, messages.decode_ack) == (heartbeats.Heartbeat, heartbeats.decode_ack)
     for row in rows("batches.json"):

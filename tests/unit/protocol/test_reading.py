@@ -70,7 +70,7 @@ def test_a_stamp_that_is_no_interval_is_refused(t_min, t_max):
 
 
 def test_every_field_but_the_usual_ones_has_a_default():
-    """What most readings lack is None or empty; a clock is bounded unless it is said otherwise."""
+    """Fields that most readings lack are None or empty; a clock is bounded by default."""
     reading = Reading(**USUAL)
     assert [getattr(reading, f) for f in ("key", "value", "unit", "attrs", "clock_state", "vclock")] == [
         None, None, None, {}, "bounded", (),

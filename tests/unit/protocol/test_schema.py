@@ -1,4 +1,4 @@
-"""wire.cddl says what the decoders accept, according to two tools; the table says where a tool sees less."""
+"""wire.cddl describes what the decoders accept, according to two tools; the table lists what a tool misses."""
 
 import cbor2
 import pytest
@@ -103,7 +103,7 @@ def test_golden_messages_fit_the_schema(rule, hexed):
 
 @pytest.mark.parametrize(("rule", "name", "path", "value", "seen_by"), [pytest.param(*b[1:], id=b[0]) for b in BROKEN])
 def test_messages_that_break_the_schema_are_refused(rule, name, path, value, seen_by):
-    """The decoder refuses every one; the tools refuse those that the table says they see."""
+    """The decoder refuses every one; the tools refuse those that the table lists for them."""
     data = damaged(name, path, value)
     with pytest.raises(WireError):
         DECODERS[rule](data)
@@ -117,7 +117,7 @@ def test_messages_that_break_the_schema_are_refused(rule, name, path, value, see
     [("batch", ONE), ("birth", "birth"), ("status", "status online"), ("heartbeat", "heartbeat"), ("ack", "ack")],
 )
 def test_unknown_keys_are_allowed_and_ignored(rule, name):
-    """What a later minor version adds under new keys fits the schema and does not change what is read."""
+    """Additions of a later minor version under new keys fit the schema and do not change what is read."""
     more = cbor2.dumps({**NAMED[name], 90: [1, {"new": None}], 91: "x"})
     assert pycddl_accepts(rule, more)
     assert zcbor_accepts(rule, more)

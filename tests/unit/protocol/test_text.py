@@ -14,7 +14,7 @@ from whenabouts_protocol import utf8
 
 @pytest.mark.parametrize("module", [m.name for m in pkgutil.iter_modules(whenabouts_protocol.__path__)])
 def test_examples_in_docstrings(module):
-    """What a docstring shows is what happens."""
+    """The examples in docstrings give the results that they show."""
     assert doctest.testmod(importlib.import_module(f"whenabouts_protocol.{module}")).failed == 0
 
 
@@ -39,7 +39,7 @@ def _sequence(code, length=None):
 
 
 def test_the_check_by_hand_agrees_with_the_interpreter_on_every_code_point():
-    """For each number in UTF-8 shape, shortest and overlong, alone and between others."""
+    """For each number in UTF-8 shape, shortest and overlong, by itself and between others."""
     for code in [*range(0x80, 0x11000), *range(0x11000, 0x200000, 97), 0x10FFFF, 0x110000, 0x1FFFFF]:
         for length in range(2 if code < 0x800 else 3 if code < 0x10000 else 4, 5):
             data = b"a" + _sequence(code, length) + b"b"

@@ -93,7 +93,7 @@ def test_other_topics_are_not_ours(name):
 
 
 def test_subscriptions_cover_all_or_one():
-    """A plus stands where nothing narrows."""
+    """A plus fills each level without a value."""
     assert subscription("obs") == "wa/2/+/+/obs"
     assert subscription("cmd/+", "s", "g") == "wa/2/s/g/cmd/+"
     with pytest.raises(ValueError, match=r"^gateway: found 'a/#'"):

@@ -1,4 +1,4 @@
-"""The golden vectors: the same bytes for the same meaning, here and from an independent CBOR package."""
+"""The golden vectors: equal bytes for equal meaning, here and from an independent CBOR package."""
 
 import cbor2
 import pytest
@@ -16,7 +16,7 @@ REFUSED = [pytest.param(row, id=row["name"]) for row in rows("refused.json")]
 
 
 def message_of(row):
-    """The message that a row of messages.json stands for, built from its fields."""
+    """The message of a row of messages.json, built from its fields."""
     fields = {**row["fields"]}
     for name in ("published", "landed"):
         if name in fields:
@@ -75,7 +75,7 @@ def test_refused_bytes_end_in_an_error_that_says_why(row):
 
 @pytest.mark.parametrize("row", BATCHES)
 def test_a_message_of_one_type_is_no_other(row):
-    """A batch on a topic of births, beats or acks is refused there; a status takes its first number for a condition."""
+    """A batch on a topic of births, heartbeats or acks is refused there; a status takes its first number for a condition."""
     data = bytes.fromhex(row["hex"])
     for decode in (messages.decode_birth, messages.decode_heartbeat, messages.decode_ack):
         with pytest.raises(WireError):
@@ -83,6 +83,6 @@ def test_a_message_of_one_type_is_no_other(row):
 
 
 def test_fifty_readings_have_the_size_the_module_states():
-    """21.9 bytes a reading at 50 a batch of 7 tags with two attributes, as the head of wire.py says."""
+    """21.9 bytes a reading at 50 a batch of 7 tags with two attributes, as in the head of wire.py."""
     [row] = [row for row in rows("batches.json") if row["name"] == "fifty readings of seven tags"]
     assert len(row["hex"]) / 2 / 50 == 21.9

@@ -59,7 +59,7 @@ def test_the_tightest_bound_allowed_still_contains_true_time(offset, drift, step
     seed=st.integers(),
 )
 def test_the_agents_simulated_clock_reads_what_the_simulator_knows(speed, anchor, ns, seed):
-    """From the same parameters both compute the same reading and the same bound, to the microsecond."""
+    """From equal parameters both compute equal readings and bounds, to the microsecond."""
     sim, wrong = SimClock(EPOCH_US, anchor, speed), plausible_clock(Random(seed), EPOCH_US)
     given = {**wrong.as_dict(), **sim.as_dict()}
     del given["steps"]  # the agent's source has none
@@ -88,7 +88,7 @@ def test_a_dishonest_clock_is_refused():
 
 
 def test_parameters_survive_json():
-    """What goes into a configuration file gives the same clock again."""
+    """The options written to a configuration file give the same clock again."""
     clock = plausible_clock(Random(3), EPOCH_US, step_at_us=(EPOCH_US + 5, EPOCH_US + 9))
     assert GatewayClock.from_dict(json.loads(json.dumps(clock.as_dict()))) == clock
 

@@ -1,4 +1,4 @@
-"""What is compiled for the demonstration is what it runs."""
+"""The kernels compiled for the demonstration are those that it runs."""
 
 import random
 import sys
@@ -36,7 +36,7 @@ def readings(seed, count):
 
 
 def test_a_run_of_the_rules_compiles_nothing_more():
-    """Steps of any size with late, repeated and long readings, promises, a restart before each: as Spark does it."""
+    """Steps of any size with late, repeated and long readings, watermarks, a restart before each: as Spark does it."""
     warm_rules(RULES)
     before = compiled()
     assert before["whenabouts_cloud.cep.kernel.block.feed_block"] == 1

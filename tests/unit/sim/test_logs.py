@@ -1,4 +1,4 @@
-"""Logs of simulated antennas and feeders: true to what happened, importable, and the same again from the same seed."""
+"""Logs of simulated antennas and feeders: true to the simulated events, importable, and equal for equal seeds."""
 
 import csv
 import io
@@ -46,13 +46,13 @@ def test_both_kinds_of_logs_are_shipped_and_small():
 
 @pytest.mark.parametrize("make", [antenna_logs, feeder_logs])
 def test_a_seed_decides_everything(make):
-    """The same again for the same seed, something else for another one."""
+    """Equal files for equal seeds, different ones for another seed."""
     assert make(3).files == make(3).files
     assert make(3).files != make(4).files
 
 
 def imported(files, reader):
-    """What the importer makes of an antenna's log, by the number of the line."""
+    """The importer's readings of an antenna's log, by the number of the line."""
     lines = files[f"{reader}.txt"].decode().split("\n")
     return {x.line if isinstance(x, SideOutput) else x.seq: x for x in read_orfid(lines, reader, NOW_US)}
 
@@ -82,7 +82,7 @@ def test_antenna_rows_stand_in_the_order_of_departures(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_number_heard_once_is_marked_as_false_whatever_it_was(seed):
-    """Noise always; fish and markers when one scan alone heard them."""
+    """Noise always; fish and markers when only one scan heard them."""
     made = antenna_logs(seed)
     found = {reader: imported(made.files, reader) for reader in ("lower", "upper")}
     phantoms = set()
@@ -125,7 +125,7 @@ def test_every_read_of_a_feeder_is_of_a_visit_by_the_clock_of_its_logger(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_feeder_logs_have_what_real_ones_have(seed):
-    """Lines that end with CR alone, a log that is only a head, notes of a pause, a damaged row, a clock never set."""
+    """Lines that end with CR only, a log that is only a head, notes of a pause, a damaged row, a clock never set."""
     made = feeder_logs(seed)
     assert all(b"\n" not in content for name, content in made.files.items() if name.endswith(".TXT"))
     assert made.files["YEWDATA_2024_02_07.TXT"] == b"YEWDATA\r"
@@ -144,7 +144,7 @@ def test_feeder_logs_have_what_real_ones_have(seed):
 
 @pytest.mark.parametrize("kind", ["antennas", "feeders"])
 def test_the_command_says_what_it_wrote_and_overwrites_nothing(kind, tmp_path):
-    """The seed is told when it was chosen; a folder that holds something is refused and left as it was."""
+    """The seed is printed when it was chosen; a folder that holds files is refused and left as it was."""
     first = tmp_path / "first"
     reported = run(kind, "--out", first)
     seed = re.match(r"seed (\d+), in ", reported.output)[1]

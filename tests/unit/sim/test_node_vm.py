@@ -1,4 +1,4 @@
-"""What is said when the VM of simulated boards, or Node itself, is not there."""
+"""Errors when the VM of simulated boards, or Node itself, is missing."""
 
 import os
 
@@ -17,7 +17,7 @@ def home(tmp_path, monkeypatch):
 
 
 def program(path, version):
-    """A Node that says this version."""
+    """A Node that prints this version."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\necho {version}\n")
     path.chmod(0o755)
@@ -31,7 +31,7 @@ def test_the_package_is_missing(home):
 
 
 def test_node_is_missing_or_too_old_or_broken(home):
-    """Each is told."""
+    """Each is reported."""
     with pytest.raises(node_vm.NodeMissing, match="found none, expected Node 18 or newer"):
         node_vm.node()
     found = program(home.parent / "bin" / "node", "v16.20.2")

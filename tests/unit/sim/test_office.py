@@ -111,7 +111,7 @@ def test_a_world_without_time_for_all_cycles_is_refused():
 
 
 def test_a_run_is_judged_by_what_truly_was():
-    """Tenths; the clock of b is 0.3 s late, so stamps show a second stretch, of 0.2 s, that never happened.
+    """Tenths; the clock of b is 0.3 s late, so stamps show a second stretch, of 0.2 s, that never was.
 
     a   [10       50)         [100      140)
     b          [49   80)                  [141  170)       as stamped: [46  77)  [138  167)
@@ -126,11 +126,11 @@ def test_a_run_is_judged_by_what_truly_was():
     assert summary.misjudged == (Misjudged(13_800_000, 200_000, 100_000),)
     assert summary.sound
     text = "\n".join(together_lines("both", summary))
-    assert "plain timestamps show all at once for 0.20 s. That never happened: one had left 100 ms before" in text
-    assert "DEFINITELY gave 0 that never happened." in text
+    assert "plain timestamps show all at once for 0.20 s. That never was: one had gone 100 ms before" in text
+    assert "DEFINITELY told 0 that never were." in text
 
 
-def test_what_the_job_tells_wrongly_twice_or_not_at_all_is_seen():
+def test_what_the_job_emits_wrongly_twice_or_not_at_all_is_seen():
     """One that never happened, one twice, and one that is certain by the stamps and was not emitted."""
     reads = [*lying(A, (10, 40), (100, 130)), *lying(B, (20, 40), (141, 160))]
     landed = [*states(A, 10, 50, 100, 140), *states(B, 20, 50, 141, 170)]
@@ -141,10 +141,10 @@ def test_what_the_job_tells_wrongly_twice_or_not_at_all_is_seen():
     silent = summarise_together((A, B), reads, landed, [])
     assert (silent.job, silent.absent, silent.sound) == (PairScore(0, 0, 1), 1, False)
     assert not silent.misjudged
-    assert "Plain timestamps gave no wrong result" in "\n".join(together_lines("both", silent))
+    assert "Plain timestamps told nothing wrong" in "\n".join(together_lines("both", silent))
 
 
-def test_a_stretch_that_stamps_leave_open_need_not_be_told():
+def test_a_stretch_that_stamps_leave_open_need_not_be_emitted():
     """The overlap of 0.1 s is shorter than the stamps; nor is the end known of a presence that is still on."""
     reads = [*lying(A, (10, 40)), *lying(B, (49, 70))]
     unsure = [*states(A, 10, 50, bound=200_000), *states(B, 49, 80, bound=200_000)]
@@ -155,7 +155,7 @@ def test_a_stretch_that_stamps_leave_open_need_not_be_told():
 
 
 def test_a_stamp_without_the_true_begin_is_a_violation():
-    """A clock that claims less than it is wrong by; what the job makes of it counts as told wrongly."""
+    """A clock whose claimed bound is below its error; the job's verdict on it counts as false."""
     reads = [*lying(A, (10, 40)), *lying(B, (20, 40))]
     landed = [*states(A, 10, 50), *states(B, 20, 50, off=300_000, bound=100_000)]
     summary = summarise_together((A, B), reads, landed, [reported(1, 1)])
@@ -183,7 +183,7 @@ def test_the_rules_and_the_agents_configuration_fit_each_other(rule, group, post
 
 
 def test_the_virtual_office_is_judged_by_true_time():
-    """Nothing false is told for certain, hardly a stretch is missed; timestamps that are wrong by minutes err often."""
+    """No verdict is false, few stretches are missed; timestamps that are wrong by minutes err often."""
     exact = run_office(4, processes=3, hours=30, clock_error_s=0.01)
     assert exact.sound
     assert exact.true_stretches > 80
@@ -236,8 +236,8 @@ def test_options_of_the_other_kind_of_run_are_refused(arguments, text):
     assert text in result.stderr
 
 
-def test_a_verdict_is_told_in_one_line():
-    """What held, and since when each was there, as a gateway's clock can tell it."""
+def test_a_verdict_is_shown_in_one_line():
+    """The states that held, each with the stamp of its beginning."""
     state = {"name": "guard", "t_min": EPOCH_US, "t_max": EPOCH_US + 250_999}
     text = verdict_text({"verdict": "definitely", "rule": "staffed", "states": [state]})
     assert text == "definitely staffed: guard since [13:20:00.000, 13:20:00.250]"

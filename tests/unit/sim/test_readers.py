@@ -1,4 +1,4 @@
-"""Simulated reader firmware in virtual time: what leaves the line decodes to the sightings, within the promises."""
+"""Simulated reader firmware in virtual time: bytes from the line decode to the sightings, within the stated latency."""
 
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -93,7 +93,7 @@ def test_a_badge_reader_reports_every_sighting_once_and_in_order(seed):
 
 @settings(max_examples=examples(30), deadline=None)
 @given(seed=st.integers(0, 10**6), faults=st.sampled_from([NO_FAULTS, Faults(split=500, noise=500), ALL_FAULTS]))
-def test_the_first_byte_leaves_within_the_promised_latency(seed, faults):
+def test_the_first_byte_leaves_within_the_stated_latency(seed, faults):
     """
     air      x
     line     ....|<- frame, 86.8 us a byte ->|
@@ -220,7 +220,7 @@ def test_badge_frames_survive_damaged_neighbours_too():
 
 
 def test_same_calls_same_bytes_and_other_seed_other_latencies():
-    """Chance comes from the seed, the reader's name and the sighting's number alone."""
+    """Random numbers depend only on the seed, the reader's name and the sighting's number."""
     worlds = [World.make(1, 10, 20)] * 2
     hosts = [portal(world, ALL_FAULTS) for world in worlds]
     coarse = hosts[1]

@@ -1,4 +1,4 @@
-"""`whenabouts-sim record`: what an agent would record of a simulated reader, the same for the same seed."""
+"""`whenabouts-sim record`: the recording that an agent would make of a simulated reader, equal for equal seeds."""
 
 import io
 import re
@@ -22,7 +22,7 @@ SPEAK_FIRST = ("id12la", "line", "rdm6300")
 
 
 def run(line: str) -> None:
-    """One line of a shell: one of our programs, its output to a file if it says so."""
+    """One line of a shell: one of our programs, its output to a file if it is redirected."""
     words = shlex.split(line, comments=True)
     target = words[words.index(">") + 1] if ">" in words else None
     arguments = words[1 : words.index(">")] if target else words[1:]
@@ -42,7 +42,7 @@ def test_the_captures_of_the_project_are_what_the_commands_beside_them_make(tmp_
 
 
 def test_the_capture_of_the_project_holds_a_start_its_answers_and_tags():
-    """What tests of replay and capture stand on: commands with answers, keep-alives, some tags more than once."""
+    """The recording fits tests of replay and capture: commands with answers, keep-alives, some tags more than once."""
     records = list(open_trace(TRACE).records())
     commands = [record.data for record in records if record.direction == "tx"]
     lines = decoder("m6e", mode="reader")
@@ -77,7 +77,7 @@ def test_every_reader_can_be_recorded(tmp_path, kind):
 
 
 def test_a_file_that_exists_stays_unless_forced(tmp_path):
-    """Wrong use is told; a folder that is not there is, too."""
+    """Wrong use is reported; so is a missing folder."""
     path = tmp_path / "a.trace"
     path.write_text("precious")
     done = CliRunner().invoke(sim, ["record", "m6e", str(path)])

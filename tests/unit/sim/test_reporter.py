@@ -1,4 +1,4 @@
-"""What a run tells a person while it works and while it waits."""
+"""Messages of a run to a person while it works and while it waits."""
 
 import os
 import pty
@@ -17,7 +17,7 @@ with reporter.waiting("Spark starts"):
 
 
 def on_a_terminal(code):
-    """What a terminal gets of this code."""
+    """A terminal's output of this code."""
     master, slave = pty.openpty()
     env = {**os.environ, "TERM": "xterm", "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen([sys.executable, "-c", code], stdout=slave, env=env)
@@ -42,7 +42,7 @@ def test_on_a_terminal_a_bar_moves_while_it_waits():
     assert 30 * "that is long " in seen.replace("\r\n", " ")
 
 
-def test_without_a_terminal_there_are_lines_alone():
+def test_without_a_terminal_there_are_only_lines():
     """No bar in a log file."""
     code = CODE.format(quiet=False)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

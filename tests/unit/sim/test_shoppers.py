@@ -49,7 +49,7 @@ def landed(world):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_base_world_stays_and_the_readers_keep_their_spacing(seed):
-    """Sightings of the other readers are the same with shoppers; numbers count up, neighbours are far enough apart."""
+    """Sightings of the other readers do not change with shoppers; numbers count up, neighbours are far enough apart."""
     base, world = World.make(seed, 30, 20, 4), world_of(seed)
     assert [s for s in world.sightings if s.reader not in {r.name for r in SHOP_READERS}] == list(base.sightings)
     assert {name: world.clocks[name] for name in base.clocks} == base.clocks
@@ -88,7 +88,7 @@ def test_every_kind_of_journey_is_there(seed):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_what_is_certain_is_true_and_the_order_of_arrival_is_wrong(seed):
-    """By the clocks of the world: the rule tells exactly the stolen goods, an engine in order of arrival also paid ones."""
+    """By the clocks of the world: the rule emits exactly the stolen goods, an engine in order of arrival also paid ones."""
     world = world_of(seed)
     rows = landed(world)
     key_of = {row.id: row.key for row in rows}
@@ -106,6 +106,6 @@ def test_moving_a_world_moves_its_cut():
 
 
 def test_a_world_too_short_for_a_cut_is_refused():
-    """What is expected is named."""
+    """The error names the expected value."""
     with pytest.raises(ValueError, match="expected 25000000"):
         with_shoppers(World.make(1, 20, 5), 16)

@@ -1,4 +1,4 @@
-"""Parts of the swarm: what its figures say, what a gateway sends and sends again, what a process uses."""
+"""Parts of the swarm: its figures, what a gateway sends and resends, what a process uses."""
 
 import os
 import time
@@ -75,7 +75,7 @@ class Wire:
 
 @pytest.fixture
 def connected(monkeypatch):
-    """A gateway that the broker has let in, its wire, and what it was told has landed."""
+    """A connected gateway, its wire, and what was confirmed as landed."""
     monkeypatch.setattr("asyncio.Transport", Wire)
     reported = []
     gateway, wire = LightGateway(7, 1, reported.extend), Wire()
@@ -113,11 +113,11 @@ def test_readings_go_out_as_batches_and_count_until_the_cloud_confirms(connected
     assert (heartbeat.published, heartbeat.frontier_us) == (
         {BOOT: (2, 2)},
         None,
-    )  # not all taken by the broker: no promise
+    )  # not all taken by the broker: no watermark
 
 
 def test_what_was_not_confirmed_is_sent_again_after_reconnecting_byte_for_byte(connected):
-    """The connection ends before the cloud has said anything."""
+    """The connection ends before any message of the cloud."""
     gateway, wire, _ = connected
     for n in range(BATCH_MAX):
         gateway.read(n)

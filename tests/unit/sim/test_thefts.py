@@ -1,4 +1,4 @@
-"""The judge of thefts, on time lines drawn by hand, and what it says of a whole run."""
+"""The judge of thefts, on time lines drawn by hand, and its figures for a whole run."""
 
 import json
 
@@ -75,7 +75,7 @@ def test_certain_order_and_window_have_closed_ends():
 
 
 def test_the_naive_engine_believes_the_order_it_is_given():
-    """Shelf and exit arrive, the till's reading after them: told, though by its stamp it lies between."""
+    """Shelf and exit arrive, the till's reading after them: emitted, though by its stamp it lies between."""
     shelf, till, out = row(SHELF, 0, 10, 10), row(CHECKOUT, 0, 30, 30), row(EXIT, 0, 50, 50)
     assert naive_thefts(RULE, [shelf, out, till]) == {"A"}
     assert naive_thefts(RULE, [shelf, till, out]) == set()
@@ -105,7 +105,7 @@ A, B = ((("gate-1", 1, n), ("door-1", 1, n)) for n in (0, 1))
 
 
 def test_a_whole_run_in_numbers():
-    """The job tells what is certain; the order of arrival accuses B, and plain timestamps would not."""
+    """The job emits certain matches; the order of arrival accuses B, and plain timestamps would not."""
     judged = whole([A])
     thefts = judged.thefts
     assert (thefts.stolen, thefts.expected_matches, thefts.unexpected, thefts.absent) == (2, 1, 0, 0)
@@ -118,8 +118,8 @@ def test_a_whole_run_in_numbers():
     assert "stamps, emitted when sure        2         1         0         1" in table(judged)
 
 
-def test_a_job_that_tells_otherwise_is_not_flawless():
-    """One too many, one twice, none: each alone."""
+def test_a_job_that_emits_anything_else_is_not_flawless():
+    """One too many, one twice, none: each by itself."""
     for job, problem in (([A, B], "unexpected"), ([A, A], "matches_repeated"), ([], "absent")):
         judged = whole(job)
         assert judged.as_dict()["thefts"][problem] == 1

@@ -92,7 +92,7 @@ def test_nearness_is_judged_by_the_gateways_own_clock():
     assert placed([row(DOCK, 0, 5, 35)], emitted) == {0: 1}
 
 
-def test_what_cannot_be_placed_is_told_apart():
+def test_what_cannot_be_placed_is_listed_separately():
     """Repeated identity, stamp without its sighting, one reading too many, a key nobody carried, an unknown gateway."""
     emitted = [seen(DOCK, 0, 10)]
     violation, surplus, invented = row(DOCK, 1, 11, 20), row(DOCK, 2, 5, 15), row(DOCK, 3, 5, 15, key="B")

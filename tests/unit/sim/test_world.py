@@ -1,4 +1,4 @@
-"""The simulated world: one seed decides it, and it contains every case that the rule under test must tell apart."""
+"""The simulated world: one seed decides it, and it contains every case that the rule under test must distinguish."""
 
 from collections import Counter, defaultdict
 from itertools import pairwise
@@ -85,7 +85,7 @@ def test_pallets_follow_each_other_at_the_least_spacing():
 
 
 def test_moving_a_world_keeps_every_gap():
-    """`starting_at` shifts all events alike and leaves the clocks alone."""
+    """`starting_at` shifts all events by the same time and does not change the clocks."""
     world = World.make(5, 20, 20, 5)
     moved = world.starting_at(world.epoch_us + 12_345)
     assert [b.true_us - a.true_us for a, b in zip(world.sightings, moved.sightings, strict=True)] == [12_345] * len(
@@ -95,6 +95,6 @@ def test_moving_a_world_keeps_every_gap():
 
 
 def test_more_people_than_the_readers_can_see_is_refused():
-    """An overfull world says so instead of never ending."""
+    """An overfull world raises an error instead of never ending."""
     with pytest.raises(ValueError, match="make it longer or pass fewer"):
         World.make(1, 2, 0, people=100)

@@ -233,7 +233,7 @@ def test_capture_at_its_size_limit_says_so(tmp_path):
 
 
 def test_a_lost_port_ends_a_capture_with_an_error_record(tmp_path):
-    """What was read is there, the last record says how the port was lost, the exit code is 1."""
+    """The bytes read are there, the last record names how the port was lost, the exit code is 1."""
     file = tmp_path / "t.trace"
     done = CliRunner().invoke(capture_command, [f"replay://{TRANSPORT}?end=disconnect&speed=max", str(file)])
     assert done.exit_code == 1
@@ -251,7 +251,7 @@ def test_a_lost_port_ends_a_capture_with_an_error_record(tmp_path):
         (["--help"], 0, "whenabouts-edge capture /dev/ttyUSB0 dock.trace"),
     ],
 )
-def test_wrong_use_of_capture_is_told_apart_from_trouble(tmp_path, monkeypatch, arguments, code, text):
+def test_wrong_use_of_capture_is_distinguished_from_trouble(tmp_path, monkeypatch, arguments, code, text):
     """2 for wrong usage, 1 for trouble with port or disk, help with an example; no file is left behind."""
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(capture_command, arguments)

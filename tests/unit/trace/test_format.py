@@ -1,4 +1,4 @@
-"""Our trace format and its damaged files: what is tolerated, and what the errors say."""
+"""Our trace format and its damaged files: what is tolerated, and the texts of errors."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def test_lines_are_what_the_page_shows():
 
 
 def test_a_head_without_wall_time_and_settings_comes_back():
-    """What is not known is null and comes back as None."""
+    """An unknown value is null and comes back as None."""
     assert decode_head(encode_head(Head("x"))) == Head("x")
 
 
@@ -132,7 +132,7 @@ def test_what_is_no_trace_is_refused(tmp_path, content):
 
 
 def test_unknown_fields_are_ignored():
-    """A later version may say more."""
+    """A later version may have more fields."""
     assert decode_record(b'{"d":"tx","entry_ns":1,"return_ns":2,"hex":"00","more":[1]}') == Record("tx", 1, 2, b"\0")
 
 

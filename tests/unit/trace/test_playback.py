@@ -226,7 +226,7 @@ def test_the_command_ends_clean_at_ctrl_c(tmp_path):
         (["--help"], 0, "dock.trace --pty /tmp/dock"),
     ],
 )
-def test_wrong_use_is_told(tmp_path, monkeypatch, args, code, says):
+def test_wrong_use_is_reported(tmp_path, monkeypatch, args, code, says):
     """With its exit code; and the help has examples."""
     (tmp_path / "there").touch()
     tables = [f'[[reader]]\nname="{name}"\nkind="m6e"\nport="{name}"\n' for name in ("one", "two")]

@@ -1,4 +1,4 @@
-"""Opening, reading, writing and losing a real pseudo-terminal, and what the errors say."""
+"""Opening, reading, writing and losing a real pseudo-terminal, and the texts of errors."""
 
 import contextlib
 import os
@@ -69,7 +69,7 @@ def test_silence_moves_the_lower_bound(terminal):
 
 
 def test_writing_gives_entry_and_return(terminal):
-    """What is written arrives at the other side, and its times enclose the hand-over."""
+    """Written bytes arrive at the other side, and their times enclose the hand-over."""
     master, path = terminal
     with open_port(path, 115_200) as port:
         sent = port.write(b"\xff\x00\x03\x1d\x0c")
@@ -198,7 +198,7 @@ def test_a_socket_port_reads_everything_in_order():
 
 
 def test_a_driver_without_low_latency_mode_is_noted(terminal):
-    """A pseudo-terminal has no such mode: the port works and says so."""
+    """A pseudo-terminal has no such mode: the port works and reports it."""
     _, path = terminal
     with open_port(path, 9600) as port:
         assert port.notes

@@ -16,7 +16,7 @@ from whenabouts_hardware.readers.m6e_frames import KEEPALIVE, START_CONTINUOUS
 
 
 def test_a_transport_capture_parses_whole(tmp_path):
-    """Every head line is a record, every frame has the length it states; written again it is the same."""
+    """Every head line is a record, every frame has the length it states; written again it is equal."""
     check_transport(TRANSPORT)
     check_written_again(TRANSPORT, tmp_path / "again.transport")
 
@@ -61,7 +61,7 @@ def test_other_lines_in_a_transport_capture_are_errors(tmp_path):
 
 @pytest.mark.parametrize("options", ["", "&all", "&color", "&all&color"])
 def test_a_file_of_the_real_spy_comes_back_byte_for_byte(tmp_path, options):
-    """What pyserial's spy:// wrote over a pseudo-terminal gives the same reads and writes, in order."""
+    """A recording of pyserial's spy:// over a pseudo-terminal gives the same reads and writes, in order."""
     master, slave = pty.openpty()
     tty.setraw(slave)
     path = tmp_path / "spy.txt"

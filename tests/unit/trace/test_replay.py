@@ -65,7 +65,7 @@ def test_registering_twice_adds_one_package():
 
 
 class Held:
-    """A clock that stands at 0 and is `at_ns` from its asking number `turn` on: the thread was held up before that."""
+    """A clock that shows 0 and, from its call number `turn` on, `at_ns`: the thread was held up before that."""
 
     def __init__(self, turn: int, at_ns: int) -> None:
         self.turn, self.at_ns, self.asked = turn, at_ns, 0
@@ -92,7 +92,7 @@ def test_a_read_that_ends_at_its_deadline_had_nothing_until_then(tmp_path, monke
 
 
 def test_bytes_are_never_available_before_their_time(tmp_path):
-    """Each record comes no sooner than its distance from the first entry, divided by the speed, after the start it tells."""
+    """Each record comes no sooner than its distance from the first entry, divided by the speed, after the reported start."""
     path = make(tmp_path, rx(1000, b"a", entry_ms=980), rx(1040, b"b"), rx(1040, b"c"), rx(1300, b"d"))
     for speed in (1, 2.5):
         opened_ns = time.monotonic_ns()
@@ -185,7 +185,7 @@ def test_a_loop_without_any_byte_ends(tmp_path):
 
 
 def test_a_recorded_error_is_raised_once_after_the_bytes_before_it(tmp_path):
-    """What the recording program met, the replaying one meets; then the trace goes on."""
+    """The replaying program meets the errors that the recording one met; then the trace goes on."""
     path = make(tmp_path, rx(0, b"ab"), Record("error", 0, 0, error="read failed"), rx(0, b"c"))
     with open_replay(path, "speed=max", timeout=30) as port:
         assert port.read(9) == b"ab"
@@ -222,7 +222,7 @@ def test_opening_again_starts_again(tmp_path):
 
 
 def test_settings_and_lines_are_accepted(tmp_path):
-    """Whatever a driver does to a port at its start works."""
+    """All calls of drivers on a port at its start work."""
     with open_replay(make(tmp_path, rx(0, b"a")), timeout=30, baudrate=9600, exclusive=True, rtscts=True) as port:
         port.baudrate, port.parity, port.dtr, port.rts = 115_200, "E", False, True
         port.break_condition = True
@@ -245,7 +245,7 @@ def test_a_program_that_sends_the_recorded_commands_gets_the_recorded_answers(sp
 
 
 def test_a_program_that_sends_other_commands_gets_nothing_and_a_count():
-    """No answer is released, and the count says why."""
+    """No answer is released, and the count shows the reason."""
     first = dialogue()[0].data
     with open_replay(TRANSPORT, "match=tx&speed=max", timeout=0.02) as port:
         for count in (1, 2):
