@@ -167,8 +167,8 @@ def test_messages_are_reported_and_acknowledged():
     for size in (1, 7, 1000):
         again = client()
         again.subscribe(["t/#"], 0)
-        found = [e for at in range(0, len(data), size) for e in again.feed(data[at : at + size], 0)]
-        assert found == expected
+        events = [e for at in range(0, len(data), size) for e in again.feed(data[at : at + size], 0)]
+        assert events == expected
         assert again.ended is None
 
 

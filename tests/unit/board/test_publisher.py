@@ -115,14 +115,14 @@ def test_reconnects_come_later_and_later():
     pauses = []
     for bits in (0, 255):
         agent = Agent(checked(config()), FlashLog(CutFlash(), 2, 4096, bits), 0)
-        now, found = 0, []
+        now, times = 0, []
         for _ in range(9):
             assert agent.wants_line(now)
             agent.lost("nobody", now)
             began = now
             while not agent.wants_line(now):
                 now += 100_000
-            found.append((now - began) // 100_000)
-        pauses.append(found)
+            times.append((now - began) // 100_000)
+        pauses.append(times)
     assert pauses[0] == [5, 10, 20, 40, 80, 160, 300, 300, 300]
     assert all(b <= a // 2 + 1 for a, b in zip(*pauses, strict=True))

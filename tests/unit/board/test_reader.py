@@ -53,9 +53,13 @@ def test_a_board_stamps_as_a_pc_does(kind):
                 pending_readings += ours.silent(now)
                 expected += theirs.silent(now, clock)[0]
                 assert ours.clear_us == theirs.session.clear(now)
-            found = [(d.kind, d.key, d.value, d.unit, d.attrs, (d.earliest_us, d.latest_us)) for d in pending_readings]
-            assert found == [(e.kind, e.key, e.value, e.unit, e.attrs, (e.earliest_us, e.latest_us)) for e in expected]
-            count += len(found)
+            observations = [
+                (d.kind, d.key, d.value, d.unit, d.attrs, (d.earliest_us, d.latest_us)) for d in pending_readings
+            ]
+            assert observations == [
+                (e.kind, e.key, e.value, e.unit, e.attrs, (e.earliest_us, e.latest_us)) for e in expected
+            ]
+            count += len(observations)
     assert count > 10
     assert ours.readings == count
     assert ours.counters == theirs.session.counters

@@ -61,22 +61,22 @@ def agent_with(first=b"", **more):
 
 def published(agent, leaf):
     """Payloads that wait to be written on one topic, as (QoS, payload)."""
-    name, found = agent._topic(leaf).encode(), []
+    name, messages = agent._topic(leaf).encode(), []
     for packet in agent.mqtt._out:
         at = packet.find(name)
         if packet[0] >> 4 == 3 and at >= 0:
             qos = packet[0] >> 1 & 3
-            found.append((qos, packet[at + len(name) + (2 if qos else 0) :]))
-    return found
+            messages.append((qos, packet[at + len(name) + (2 if qos else 0) :]))
+    return messages
 
 
 def stored(agent):
     """All readings in the ring."""
-    found, at = [], None
+    readings, at = [], None
     while (kept := agent._flash_log.after(at)) is not None:
-        found += decode_batch(kept.payload)
+        readings += decode_batch(kept.payload)
         at = kept.next
-    return found
+    return readings
 
 
 def test_rules_from_the_start_then_from_the_cloud_then_those_of_the_start_again():
@@ -264,6 +264,6 @@ def test_what_a_configuration_cannot_say_is_refused_by_name(more, reason):
 
 def test_a_configuration_fills_in_what_is_left_out():
     """Of rules, Wi-Fi and group."""
-    found = config(rules={}, wifi={"ssid": "x"}, group=GROUP, led="LED", watchdog_s=8)
-    assert (found["rules"], found["wifi"]) == ({"limit": 64}, {"ssid": "x", "password": ""})
-    assert (found["led"], found["watchdog_s"], config()["watchdog_s"]) == ("LED", 8, 0)
+    filled = config(rules={}, wifi={"ssid": "x"}, group=GROUP, led="LED", watchdog_s=8)
+    assert (filled["rules"], filled["wifi"]) == ({"limit": 64}, {"ssid": "x", "password": ""})
+    assert (filled["led"], filled["watchdog_s"], config()["watchdog_s"]) == ("LED", 8, 0)

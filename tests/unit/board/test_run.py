@@ -20,9 +20,9 @@ S = 1_000_000
 
 def test_configuration_has_defaults_and_refuses_what_it_does_not_know():
     """Every key is known or refused, by name."""
-    found = checked(config())
-    assert (found["broker"]["port"], found["ntp"]["port"], found["heartbeat_ms"]) == (1883, 123, 5000)
-    assert found["flash_log"] == {"folder": "/spool", "segments": 8, "segment_bytes": 32768}
+    filled = checked(config())
+    assert (filled["broker"]["port"], filled["ntp"]["port"], filled["heartbeat_ms"]) == (1883, 123, 5000)
+    assert filled["flash_log"] == {"folder": "/spool", "segments": 8, "segment_bytes": 32768}
     for wrong, reason in (
         ({"sight": "a"}, "config: found 'sight', expected one of broker"),
         ({"site": 5}, "config site: found int, expected str"),

@@ -16,12 +16,12 @@ S = 1_000_000
 
 def stored(flash_log):
     """All readings in the ring."""
-    found, at = [], None
+    readings, at = [], None
     while (message := flash_log.after(at)) is not None:
-        found += decode_batch(message.payload)
+        readings += decode_batch(message.payload)
         assert len(message.payload) <= MESSAGE_BYTES_MAX
         at = message.next
-    return found
+    return readings
 
 
 def made(segments=2, segment_bytes=4096, known=True, commit_us=S):
@@ -74,10 +74,10 @@ def test_pending_readings_that_are_never_dated_are_stored_undated(count, now):
     store, flash_log, _ = made(known=False)
     store.accept(tags(count, 5 * S), 5 * S)
     store.step(now)
-    found = stored(flash_log)
-    assert len(found) == min(count, BATCH_MAX)
-    assert {r.clock_state for r in found} == {"unbounded"}
-    assert found[0].t_max - found[0].t_min > 10**14
+    readings = stored(flash_log)
+    assert len(readings) == min(count, BATCH_MAX)
+    assert {r.clock_state for r in readings} == {"unbounded"}
+    assert readings[0].t_max - readings[0].t_min > 10**14
 
 
 def test_a_full_flash_log_refuses_and_a_gap_reports_it():
@@ -100,12 +100,12 @@ def test_a_full_flash_log_refuses_and_a_gap_reports_it():
     store.step(0)
     assert store.gap_open
     store.step(2 * S)  # nothing waits: the gap is tried again after a second
-    found = stored(flash_log)
-    assert [(r.stream, r.kind, r.value, r.unit) for r in found] == [
+    readings = stored(flash_log)
+    assert [(r.stream, r.kind, r.value, r.unit) for r in readings] == [
         ("other", "gap", 1, "{readings}"),
         ("s", "gap", 60, "{readings}"),
     ]
-    assert [r.seq for r in found] == [before, before + 1]
+    assert [r.seq for r in readings] == [before, before + 1]
     assert not store.gap_open
 
 
@@ -116,9 +116,9 @@ def test_too_many_at_once_are_refused_and_reported_before_the_next():
     assert (store.refused, store.accepted) == (5, WAITING_MAX)
     for _ in range(5):
         store.step(0, flush=True)
-    found = stored(flash_log)
-    assert [r.kind for r in found] == ["gap"] + ["tag"] * WAITING_MAX
-    assert (found[0].value, store.settled) == (5, store.accepted)
+    readings = stored(flash_log)
+    assert [r.kind for r in readings] == ["gap"] + ["tag"] * WAITING_MAX
+    assert (readings[0].value, store.settled) == (5, store.accepted)
 
 
 def test_what_waits_is_not_settled_because_later_ones_were_refused():
@@ -147,11 +147,11 @@ def test_only_readings_without_a_wire_form_are_refused():
     store.accept(pending_readings + big, 0)
     store.step(0, flush=True)
     store.step(0, flush=True)
-    found = stored(flash_log)
-    assert [r.key for r in found if r.kind == "tag"] == [d.key for n, d in enumerate(pending_readings) if n != 3]
-    assert [r.value for r in found if r.stream == "b"] == ["v" * 900] * 8
-    assert [r.value for r in found if r.kind == "gap"] == [1]
-    assert [r.seq for r in found] == list(range(16))
+    readings = stored(flash_log)
+    assert [r.key for r in readings if r.kind == "tag"] == [d.key for n, d in enumerate(pending_readings) if n != 3]
+    assert [r.value for r in readings if r.stream == "b"] == ["v" * 900] * 8
+    assert [r.value for r in readings if r.kind == "gap"] == [1]
+    assert [r.seq for r in readings] == list(range(16))
 
 
 def test_no_more_is_encoded_at_once_than_fits_a_block(monkeypatch):

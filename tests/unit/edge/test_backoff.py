@@ -13,9 +13,9 @@ def test_pauses_double_up_to_the_longest_and_begin_anew():
 
 def test_chance_leaves_out_up_to_half_of_a_pause():
     """By eight bits of whatever number is given, so that the next pause is not shorter for it."""
-    found = []
+    pauses = []
     for chance in range(0, 1024, 51):
         backoff = Backoff(512, 4096)
-        found.append((backoff.pause_us(chance), backoff.pause_us(0)))
-    assert all(first == 512 - (chance & 255) for (first, _), chance in zip(found, range(0, 1024, 51), strict=True))
-    assert {second for _, second in found} == {1024}
+        pauses.append((backoff.pause_us(chance), backoff.pause_us(0)))
+    assert all(first == 512 - (chance & 255) for (first, _), chance in zip(pauses, range(0, 1024, 51), strict=True))
+    assert {second for _, second in pauses} == {1024}

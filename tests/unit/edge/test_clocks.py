@@ -50,8 +50,8 @@ def test_chrony_correction_counts_by_its_size():
 @pytest.mark.parametrize(("age_s", "state"), [(513.5, "bounded"), (513.7, "free-running"), (90_000, "free-running")])
 def test_chrony_without_an_update_for_eight_intervals_is_free_running(age_s, state):
     """chrony goes on saying Normal; 8 x 64.2 s = 513.6 s after its update only the assumed drift holds the bound."""
-    bound_us, found = parse_tracking(TRACKING, 1_749_993_600_500_000 + int(age_s * 1e6))
-    assert found == state
+    bound_us, parsed = parse_tracking(TRACKING, 1_749_993_600_500_000 + int(age_s * 1e6))
+    assert parsed == state
     assert bound_us >= 1641 + int(age_s * ASSUMED_DRIFT_PPM)
 
 

@@ -140,10 +140,10 @@ def test_all_mistakes_come_at_once_in_the_order_of_lines():
     """Five mistakes in four tables, five messages."""
     reader = '[[reader]]\nname = "a/b"\nkind = "m6e"\nport = "p"\n'
     text = 'gatewy = "x"\n[spool]\nlimit_mib = 0\n[heartbeat]\nevery_ms = true\n' + reader
-    found = mistakes(text)
-    assert [int(m.split(":")[1]) for m in found] == sorted(int(m.split(":")[1]) for m in found)
-    assert len(found) == 6
-    assert "edge.toml:1: unknown key gatewy; did you mean gateway?" in found
+    lines = mistakes(text)
+    assert [int(m.split(":")[1]) for m in lines] == sorted(int(m.split(":")[1]) for m in lines)
+    assert len(lines) == 6
+    assert "edge.toml:1: unknown key gatewy; did you mean gateway?" in lines
 
 
 def test_a_group_has_members_of_any_site_and_states_with_defaults():
@@ -208,8 +208,8 @@ def test_a_group_has_at_most_64_members():
     text = FINE + GROUP_LINES
     shown = '["dock-1", "door-1", "shop/till-1"]'
     assert len(parse(text.replace(shown, json.dumps(others[:63]))).group.peers) == 63
-    [found] = mistakes(text.replace(shown, json.dumps(others)))
-    assert found.endswith("found 64 other members, expected 1 to 63 of them")
+    [mistake] = mistakes(text.replace(shown, json.dumps(others)))
+    assert mistake.endswith("found 64 other members, expected 1 to 63 of them")
 
 
 def test_no_or_too_many_readers():
@@ -318,11 +318,13 @@ def test_no_text_raises_anything_but_config_error(text):
 def test_file_that_cannot_be_read_explains_how_to_make_one(tmp_path):
     """Missing, a folder, no text, without an end."""
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
-    for path, found in (
+    for path, problem in (
         (tmp_path / "none.toml", "found No such file"), (tmp_path, "found Is a directory"),
         (tmp_path / "bytes.toml", "found bytes that are no text"), (Path("/dev/zero"), "found more than 1048576 bytes"),
     ):  # fmt: skip
-        with pytest.raises(ConfigError, match=rf"{path}: .*{found}.*; expected a TOML file in UTF-8; .* sample-config"):
+        with pytest.raises(
+            ConfigError, match=rf"{path}: .*{problem}.*; expected a TOML file in UTF-8; .* sample-config"
+        ):
             load(path)
 
 

@@ -38,17 +38,17 @@ def test_a_watermark_is_given_when_all_before_it_was_published(tmp_path):
     async def main():
         spool = Spool(tmp_path / "spool.sqlite", 1 << 20)
         with ThreadPoolExecutor(1) as thread:
-            found = Delivery(CONFIG, birth(CONFIG, spool.boot, [], None), spool, thread, print, None)
+            delivery = Delivery(CONFIG, birth(CONFIG, spool.boot, [], None), spool, thread, print, None)
             spool.append(several(["a", "b"]))
-            await found.watermark(100, idle())
-            assert found.frontier_us is None
+            await delivery.watermark(100, idle())
+            assert delivery.frontier_us is None
             spool.landed(spool.boot, 1)
             for frontier_us, intake, watermarked in (
                 (None, idle(), None), (100, idle(gap_open=True), None), (100, idle(), 100), (50, idle(), 100),
             ):  # fmt: skip
-                await found.watermark(frontier_us, intake)
-                assert found.frontier_us == watermarked
-            assert found.status() == {
+                await delivery.watermark(frontier_us, intake)
+                assert delivery.frontier_us == watermarked
+            assert delivery.status() == {
                 "connected": False, "problem": "not connected yet", "connections": 0, "resends": 0, "acks_refused": 0,
             }  # fmt: skip
         spool.close()
@@ -62,14 +62,14 @@ def test_a_watermark_waits_for_accepted_readings(tmp_path):
     async def main():
         spool = Spool(tmp_path / "spool.sqlite", 1 << 20)
         with ThreadPoolExecutor(1) as thread:
-            found = Delivery(CONFIG, birth(CONFIG, spool.boot, [], None), spool, thread, print, None)
+            delivery = Delivery(CONFIG, birth(CONFIG, spool.boot, [], None), spool, thread, print, None)
             intake = SimpleNamespace(accepted=1, settled=0, gap_open=False)
-            task = asyncio.create_task(found.watermark(100, intake))
+            task = asyncio.create_task(delivery.watermark(100, intake))
             await asyncio.sleep(0.05)
-            assert found.frontier_us is None
+            assert delivery.frontier_us is None
             intake.settled = 1
             await asyncio.wait_for(task, 5)
-            assert found.frontier_us == 100
+            assert delivery.frontier_us == 100
         spool.close()
 
     asyncio.run(main())
@@ -77,12 +77,12 @@ def test_a_watermark_waits_for_accepted_readings(tmp_path):
 
 def test_a_birth_names_every_stream():
     """Of readers, of their presence, whose stamps are longer, and of rules."""
-    found = birth(CONFIG, 7, ["hot"], None)
-    assert found.streams == [
+    born = birth(CONFIG, 7, ["hot"], None)
+    assert born.streams == [
         ("dock/tags", "tag", None, DELAY_US, LENGTH_US_MAX),
         ("oven/values", "measure", "Cel", DELAY_US, LENGTH_US_MAX),
         ("dock/presence", "tag", None, DELAY_US, LENGTH_US_MAX + 900_000),
         ("hot", "measure", "[ppm]", DELAY_US, LENGTH_US_MAX),
     ]
-    assert (found.boot, found.group, found.view) == (7, None, ["gw"])
-    assert found.build.startswith("whenabouts ")
+    assert (born.boot, born.group, born.view) == (7, None, ["gw"])
+    assert born.build.startswith("whenabouts ")

@@ -51,18 +51,18 @@ HOME = PathFacts(998, 998, "whenabouts", 0o700)
 DISK = DiskFacts("/var/lib/whenabouts", "/var/lib/whenabouts", HOME, 10 << 30, False, 256 << 20, "fine", 0, ())
 
 
-def looks(found) -> list[tuple[str, str]]:
+def looks(findings) -> list[tuple[str, str]]:
     """Each fault has its fix."""
-    return [(finding.found, finding.fix) for finding in needs_a_look(list(found))]
+    return [(finding.found, finding.fix) for finding in needs_a_look(list(findings))]
 
 
 def test_a_healthy_gateway_needs_no_look():
     """Every area is reported nevertheless: silence would not show that it was checked."""
-    found = [
+    findings = [
         of_user(WHO, "dialout", DIALOUT), *of_port(PORT, WHO), *of_clock(CLOCK), of_broker(BROKER), *of_disk(DISK, WHO)
     ]  # fmt: skip
-    assert looks(found) == []
-    assert {f.area for f in found} == {"user", "port dock", "clock", "boot", "broker", "disk", "spool"}
+    assert looks(findings) == []
+    assert {f.area for f in findings} == {"user", "port dock", "clock", "boot", "broker", "disk", "spool"}
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ def test_a_healthy_gateway_needs_no_look():
 )  # fmt: skip
 def test_ports(port, user, expected):
     """Missing, named so that it changes, forbidden, taken; our own agent is no stranger."""
-    found = looks(of_port(port, user))
-    assert len(found) == len(expected)
-    for (text, fix), (part, fix_part) in zip(found, expected, strict=True):
+    shown = looks(of_port(port, user))
+    assert len(shown) == len(expected)
+    for (text, fix), (part, fix_part) in zip(shown, expected, strict=True):
         assert part in text
         assert fix_part in fix
 
@@ -127,9 +127,9 @@ def test_what_could_not_be_seen_is_said_and_not_counted_as_trouble():
 )  # fmt: skip
 def test_clocks(changes, expected):
     """Unknown, wide, growing, never set; and the settings that make a bound false without showing."""
-    found = looks(of_clock(replace(CLOCK, **changes)))
-    assert len(found) == len(expected)
-    for (text, fix), (part, fix_part) in zip(found, expected, strict=True):
+    shown = looks(of_clock(replace(CLOCK, **changes)))
+    assert len(shown) == len(expected)
+    for (text, fix), (part, fix_part) in zip(shown, expected, strict=True):
         assert part in text
         assert fix_part in fix
 
@@ -166,9 +166,9 @@ def test_every_stage_of_the_connection_has_its_own_fix(stage):
 )  # fmt: skip
 def test_disks(changes, expected):
     """Rights, room to the byte, integrity, and files quarantined earlier."""
-    found = looks(of_disk(replace(DISK, **changes), WHO))
-    assert len(found) == len(expected)
-    for (text, fix), (part, fix_part) in zip(found, expected, strict=True):
+    shown = looks(of_disk(replace(DISK, **changes), WHO))
+    assert len(shown) == len(expected)
+    for (text, fix), (part, fix_part) in zip(shown, expected, strict=True):
         assert part in text
         assert fix_part in fix
 
@@ -202,7 +202,7 @@ ETC = ("/etc", PathFacts(0, 0, "root", 0o755))
 
 
 @pytest.mark.parametrize(
-    ("path", "above", "found", "fix"),
+    ("path", "above", "problem", "fix"),
     [
         (SECRET, (ETC,), "can be read", ""),
         (replace(SECRET, gid=0), (ETC,), "may not read", "sudo chgrp whenabouts /etc/x/secret; sudo chmod 640"),
@@ -212,10 +212,10 @@ ETC = ("/etc", PathFacts(0, 0, "root", 0o755))
         (None, (ETC, ("/etc/x", PathFacts(0, 0, "root", 0o700))), "may not enter /etc/x", "move /etc/x/secret to"),
     ],
 )
-def test_files_that_the_agent_reads(path, above, found, fix):
+def test_files_that_the_agent_reads(path, above, problem, fix):
     """Itself and every folder on the way, with the rights of the agent's user and not of who asks."""
     finding = of_file(FileFacts("password_file", "/etc/x/secret", path, above), WHO)
-    assert found in finding.found
+    assert problem in finding.found
     assert finding.fix.startswith(fix)
     assert finding.fine == (fix == "")
 
@@ -268,9 +268,9 @@ def test_users_and_groups_of_this_machine():
     assert set(os.getgroups()) <= me.group_ids
     assert facts.user("no-such-user-here").uid == me.uid
     other = next(entry for entry in pwd.getpwall() if entry.pw_uid != os.geteuid())
-    found = facts.user(other.pw_name)
-    assert (found.uid, found.session_ids) == (other.pw_uid, None)
-    assert other.pw_gid in found.group_ids
+    known = facts.user(other.pw_name)
+    assert (known.uid, known.session_ids) == (other.pw_uid, None)
+    assert other.pw_gid in known.group_ids
     group = grp.getgrall()[0]
     assert facts.group_id(group.gr_name) == group.gr_gid
     assert facts.group_id("no-such-group-here") is None
@@ -291,10 +291,10 @@ def test_chrony_s_assumed_drift_is_read_from_its_configuration(texts, ppm):
 def test_the_clock_is_the_one_that_the_agent_would_use():
     """A fixed bound comes through with its source."""
     table = parse(reader_lines("p") + '[clock]\nsource = "fixed"\nbound_us = 700\n').clock
-    found = facts.clock(table)
-    assert (found.configured, found.source, found.state) == ("fixed", "fixed", "bounded")
-    assert found.bound_us >= 700
-    assert abs(found.now_us - time.time_ns() // 1000) < 60_000_000
+    clock = facts.clock(table)
+    assert (clock.configured, clock.source, clock.state) == ("fixed", "fixed", "bounded")
+    assert clock.bound_us >= 700
+    assert abs(clock.now_us - time.time_ns() // 1000) < 60_000_000
 
 
 def test_spools_whole_damaged_in_use_and_missing(tmp_path):
@@ -304,18 +304,18 @@ def test_spools_whole_damaged_in_use_and_missing(tmp_path):
     spool = Spool(tmp_path / "spool.sqlite", 1 << 20)
     assert facts.disk(config, None).spool == "in use"
     spool.close()
-    found = facts.disk(config, None)
-    assert (found.spool, found.folder, found.quarantined) == ("fine", str(tmp_path), ())
-    assert found.spool_bytes == (tmp_path / "spool.sqlite").stat().st_size
+    disk = facts.disk(config, None)
+    assert (disk.spool, disk.folder, disk.quarantined) == ("fine", str(tmp_path), ())
+    assert disk.spool_bytes == (tmp_path / "spool.sqlite").stat().st_size
     assert facts.disk(config, os.getpid()).spool == "in use"
     content = bytearray((tmp_path / "spool.sqlite").read_bytes())
     content[4096:4200] = b"\xff" * 104
     (tmp_path / "spool.sqlite").write_bytes(content)
     for name in ("spool.sqlite.damaged-1", "spool.sqlite.damaged-1-wal"):
         (tmp_path / name).write_bytes(b"")
-    found = facts.disk(config, None)
-    assert (found.spool, found.quarantined) == ("damaged", ("spool.sqlite.damaged-1",))
-    assert found.problem
+    disk = facts.disk(config, None)
+    assert (disk.spool, disk.quarantined) == ("damaged", ("spool.sqlite.damaged-1",))
+    assert disk.problem
     below = facts.disk(replace(config, state_dir=str(tmp_path / "a" / "b")), None)
     assert (below.folder, below.spool) == (str(tmp_path), "none")
     (tmp_path / "a" / "spool.sqlite").mkdir(parents=True)
@@ -340,10 +340,10 @@ def test_the_command_says_everything_with_a_fix_beside_it_and_changes_nothing(tm
         next(line for line in lines if line.startswith("LOOK  port dock: /dev/no-such-port does not exist"))
     )
     assert lines[at + 1].startswith("      -> plug the reader in")
-    found = json.loads(run("--config", config, "--json").stdout)
-    assert found["ok"] is False
-    assert sum(not f["fine"] for f in found["findings"]) == sum(line.startswith("LOOK") for line in lines)
-    assert all(bool(f["fix"]) != f["fine"] for f in found["findings"])
+    result = json.loads(run("--config", config, "--json").stdout)
+    assert result["ok"] is False
+    assert sum(not f["fine"] for f in result["findings"]) == sum(line.startswith("LOOK") for line in lines)
+    assert all(bool(f["fix"]) != f["fine"] for f in result["findings"])
     assert not state_dir.exists()
     config.write_text("site = 1\n")
     assert run("--config", config).exit_code == 2

@@ -155,9 +155,9 @@ def test_only_purging_removes_a_user_and_only_one_that_was_made_here():
     gone = {a.what for a in uninstall(PROGRAM, made) if a.verb == "remove"}
     assert removes_user(PURGING, replace(made, files={p: t for p, t in made.files.items() if p not in gone}))
 
-    found = done(edited(users={"whenabouts": "Whenabouts agent"}))  # by whoever made it, with the very comment
-    assert found.files[SYSUSERS].splitlines()[1:] == ["m whenabouts dialout"]
-    for facts in (found, replace(found, files={}), replace(made, users={"whenabouts": "Somebody"})):
+    installed = done(edited(users={"whenabouts": "Whenabouts agent"}))  # by whoever made it, with the very comment
+    assert installed.files[SYSUSERS].splitlines()[1:] == ["m whenabouts dialout"]
+    for facts in (installed, replace(installed, files={}), replace(made, users={"whenabouts": "Somebody"})):
         assert not removes_user(PURGING, facts)
     assert not removes_user(replace(PURGING, user="pi"), made)
 
@@ -171,7 +171,7 @@ def test_files_of_others_stay():
 
 
 @pytest.mark.parametrize(
-    ("wanted", "config", "found"),
+    ("wanted", "config", "problem"),
     [
         (replace(PROGRAM, user="root"), FINE, "user: found root"),
         (replace(PROGRAM, user="A b"), FINE, "user: found 'A b'"),
@@ -185,11 +185,11 @@ def test_files_of_others_stay():
         (PROGRAM, 'state_dir = "/data/a\\"User=root"\n' + FINE, "state_dir: found '/data/a"),
     ],
 )  # fmt: skip
-def test_what_the_service_could_not_see_is_refused_with_a_reason(wanted, config, found):
+def test_what_the_service_could_not_see_is_refused_with_a_reason(wanted, config, problem):
     """Homes are hidden from it; a path cannot smuggle lines into the unit. All mistakes at once."""
     with pytest.raises(InstallError) as caught:
         install(wanted, edited(config))
-    assert [text for text in caught.value.mistakes if text.startswith(found)]
+    assert [text for text in caught.value.mistakes if text.startswith(problem)]
     assert len(caught.value.mistakes) == 1
 
 
@@ -252,7 +252,7 @@ def run(*arguments: object):
 
 def contents(folder: Path) -> dict[str, str]:
     """Files of ours, and the entries of ours in the tables of users."""
-    found = {
+    texts = {
         str(p.relative_to(folder)): p.read_text()
         for p in folder.rglob("*")
         if p.is_file() and "whenabouts" in str(p.relative_to(folder))
@@ -260,7 +260,7 @@ def contents(folder: Path) -> dict[str, str]:
     tables = "".join(
         (folder / f"etc/{name}").read_text() for name in ("passwd", "group") if (folder / f"etc/{name}").exists()
     )
-    return {**found, "entries": "\n".join(sorted(line for line in tables.splitlines() if "whenabouts" in line))}
+    return {**texts, "entries": "\n".join(sorted(line for line in tables.splitlines() if "whenabouts" in line))}
 
 
 def test_into_a_folder_twice_and_out_again(tmp_path):

@@ -25,30 +25,30 @@ SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z]+="(?:[^"\\\n]|\\["\\n])*",?)*)\})?
 
 def samples(text: str) -> dict[tuple[str, str], float]:
     """(name, labels) -> value; fails on a line that is neither a sample nor a comment, and on a sample given twice."""
-    found = {}
+    values = {}
     for line in text.splitlines():
         if not line.startswith(("# HELP ", "# TYPE ")):
             at = SAMPLE.fullmatch(line)
             assert at, line
             key = at[1].removeprefix("whenabouts_edge_"), at[2] or ""
-            assert key not in found
-            found[key] = float(at[3])
-    return found
+            assert key not in values
+            values[key] = float(at[3])
+    return values
 
 
 def test_values_are_those_of_the_status_in_base_units():
     """Microseconds become seconds, truth becomes 1, counts of a reader carry its name."""
-    found = samples(exposition(STATUS))
-    assert found["running", ""] == 1
-    assert found["clock_bound_seconds", ""] == 0.0015
-    assert found["readings_total", ""] == 70
-    assert (found["refused_readings_total", ""], found["invalid_readings_total", ""]) == (3, 2)
-    assert found["broker_connected", ""] == 0
-    assert found["reader_reading", 'reader="dock"'] == 1
-    assert found["reader_events_total", 'reader="dock",event="ok"'] == 61
-    assert found["reader_present_tags", 'reader="dock"'] == 2
-    assert found["reader_untracked_reads_total", 'reader="dock"'] == 3
-    assert found["reader_restarts_total", r'reader="odd\"\\\n"'] == 1
+    values = samples(exposition(STATUS))
+    assert values["running", ""] == 1
+    assert values["clock_bound_seconds", ""] == 0.0015
+    assert values["readings_total", ""] == 70
+    assert (values["refused_readings_total", ""], values["invalid_readings_total", ""]) == (3, 2)
+    assert values["broker_connected", ""] == 0
+    assert values["reader_reading", 'reader="dock"'] == 1
+    assert values["reader_events_total", 'reader="dock",event="ok"'] == 61
+    assert values["reader_present_tags", 'reader="dock"'] == 2
+    assert values["reader_untracked_reads_total", 'reader="dock"'] == 3
+    assert values["reader_restarts_total", r'reader="odd\"\\\n"'] == 1
 
 
 def test_what_is_not_known_has_no_sample():

@@ -91,8 +91,8 @@ def test_a_reader_of_another_package_is_read_by_the_agent(tmp_path):
     (tmp_path / "t.trace").write_bytes(encode_head(Head("x")) + b"".join(map(encode_record, records)))
     done = edge(tmp_path, "replay", "t.trace", "--config", "edge.toml", "--json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert (found["frames"], found["readings"], found["ended"]) == (2, 2, "end of trace")
+    summary = json.loads(done.stdout)
+    assert (summary["frames"], summary["readings"], summary["ended"]) == (2, 2, "end of trace")
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ def test_it_becomes_a_reading_with_its_number():
     """Of its origin and stamp; a second attempt gives it another number."""
     one = pending("E1", 5, 9)
     assert [one.numbered(1 << 40, seq).identity for seq in (3, 4)] == [("gw", 1 << 40, 3), ("gw", 1 << 40, 4)]
-    found = one.reading
-    assert (found.seq, found.key, found.t_min, found.t_max, found.vclock) == (4, "E1", 5, 9, (0,))
+    reading = one.reading
+    assert (reading.seq, reading.key, reading.t_min, reading.t_max, reading.vclock) == (4, "E1", 5, 9, (0,))
 
 
 def test_a_refused_one_has_no_number():

@@ -98,9 +98,9 @@ def _stamps(frame: bytes, at_us: int) -> list[tuple[int, int]]:
     """Stamps of the readings of a frame that is read at a moment after a keep-alive at 0."""
     link = HostSession(reader("x"), "bench", "gw", lambda ns: ns // 1000)
     link.take(Chunk(KEEPALIVE, 0, 700_000), CLOCK)
-    found, good = link.take(Chunk(frame, (at_us - 5000) * 1000, at_us * 1000), CLOCK)
+    pending, good = link.take(Chunk(frame, (at_us - 5000) * 1000, at_us * 1000), CLOCK)
     assert good
-    return [one.stamp[:2] for one in found]
+    return [one.stamp[:2] for one in pending]
 
 
 def test_streamed_record_is_narrowed_by_the_readers_time():
@@ -112,9 +112,9 @@ def test_streamed_record_is_narrowed_by_the_readers_time():
 def test_record_out_of_a_tag_buffer_is_not_narrowed():
     """Its milliseconds count from a search that no keep-alive announced."""
     record = notice(480)[11:-2]
-    found = _stamps(answer(0x29, 0, bytes.fromhex("01ff0001") + record), 500_000)
-    assert len(found) == 1
-    assert found[0][1] - found[0][0] > 900_000
+    stamps = _stamps(answer(0x29, 0, bytes.fromhex("01ff0001") + record), 500_000)
+    assert len(stamps) == 1
+    assert stamps[0][1] - stamps[0][0] > 900_000
 
 
 def test_silence_ends_half_a_frame_and_frees_the_clear_time():
@@ -154,8 +154,8 @@ def test_line_that_is_good_json_and_no_reading_is_left_out_and_counted(line, cap
     config = ReaderConfig("r", "line", "x", "r/values", 9600, 1000, 1000, True, line=said)
     link = HostSession(config, "bench", "gw", lambda ns: ns // 1000)
     good = b'{"probe": "north", "t": 21.5}'
-    found, _ = link.take(Chunk(b"\n".join([good, line, good, line, b""]), 10**9, 2 * 10**9), CLOCK)
-    assert [one.numbered(1, n).value for n, one in enumerate(found)] == [21.5, 21.5]
+    pending, _ = link.take(Chunk(b"\n".join([good, line, good, line, b""]), 10**9, 2 * 10**9), CLOCK)
+    assert [one.numbered(1, n).value for n, one in enumerate(pending)] == [21.5, 21.5]
     assert link.invalid == 2
     assert link.session.complaint.startswith("reading ")
     assert caplog.text.count("left out") == 1

@@ -30,9 +30,9 @@ def pair_side(stream, t_min, t_max, key=None, clock_state="bounded", vclock=(0,)
 
 
 def host(*rules):
-    found = RuleHost("hall", "g", None)
-    found.received(message(*rules))
-    return found
+    started = RuleHost("hall", "g", None)
+    started.received(message(*rules))
+    return started
 
 
 def numbered(readings, boot=1 << 40, first=0):
@@ -54,8 +54,8 @@ def test_a_pair_becomes_a_reading_of_the_derived_stream():
     """
     both = [pair_side("dock", 0, 100, "E1", vclock=(3, 1)), pair_side("shelf/2", 40, 140, "E2", "free-running", (2, 5))]
     assert host(rule(lo=0, hi=30)).through(both) == []  # 22.5 % only
-    *_, found = numbered(through(host(rule(lo=0, hi=100, p=3, q=10)), both))
-    assert found == Reading(
+    *_, derived = numbered(through(host(rule(lo=0, hi=100, p=3, q=10)), both))
+    assert derived == Reading(
         site="hall", gateway="g", boot=1 << 40, seq=2, stream="$rule/near", kind="measure", key=None, value=740_000,
         unit="[ppm]", attrs={"a_boot": 1 << 40, "a_seq": 0, "b_boot": 1 << 40, "b_seq": 1}, t_min=40, t_max=140,
         clock_state="free-running", vclock=(3, 5),
@@ -164,8 +164,8 @@ def test_a_reading_with_more_pairs_than_can_be_reported_reports_the_newest():
     rules = EdgeRules([rule()])
     for n in range(MAX_REPORTED + 40):
         rules.push("dock", Source(n // 10, n // 10, None, "bounded", ()))
-    found = rules.push("shelf/1", Source(0, 0, None, "bounded", ()))
-    assert [d.a.t_min for d in found] == [n // 10 for n in range(40, MAX_REPORTED + 40)]
+    derived = rules.push("shelf/1", Source(0, 0, None, "bounded", ()))
+    assert [d.a.t_min for d in derived] == [n // 10 for n in range(40, MAX_REPORTED + 40)]
     counters = rules.counters()["$rule/near"]
     assert (counters["pairs"], counters["unreported"]) == (MAX_REPORTED + 40, 40)
 

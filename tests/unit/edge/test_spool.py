@@ -140,18 +140,18 @@ def test_kill_at_any_moment_loses_nothing_that_was_committed(tmp_path):
         reported += _committed(lines)
     spool = opened(tmp_path)
     assert spool.quarantined is None
-    found = [(r.boot, r.seq, r.key) for r in readings(everything(spool))]
-    assert found == sorted(found, key=lambda r: r[:2])
-    assert set(reported) <= set(found)
+    stored = [(r.boot, r.seq, r.key) for r in readings(everything(spool))]
+    assert stored == sorted(stored, key=lambda r: r[:2])
+    assert set(reported) <= set(stored)
     per_boot: dict[int, list[int]] = {}
-    for boot, seq, _ in found:
+    for boot, seq, _ in stored:
         per_boot.setdefault(boot, []).append(seq)
     assert len(per_boot) == 12
     assert all(numbers == list(range(len(numbers))) for numbers in per_boot.values())
     # Committed but not reported: at most the one commit that the kill hit, of up to seven readings.
-    unreported = set(found) - set(reported)
+    unreported = set(stored) - set(reported)
     assert all(len([u for u in unreported if u[0] == boot]) <= 7 for boot in per_boot)
-    assert spool.state.readings == len(found)
+    assert spool.state.readings == len(stored)
     spool.close()
 
 
@@ -177,10 +177,10 @@ def test_full_disk_refuses_loses_nothing_and_goes_on(tmp_path):
     lines += child.stdout.readlines()
     child.stdout.close()
     spool = opened(tmp_path)
-    found = {(r.boot, r.seq, r.key) for r in readings(everything(spool))}
+    stored = {(r.boot, r.seq, r.key) for r in readings(everything(spool))}
     gone = max(seq for _, seq in landed)
     reported = _committed(lines)
-    assert {r for r in reported if r[1] > gone} <= found
+    assert {r for r in reported if r[1] > gone} <= stored
     numbers = sorted(seq for _, seq, _ in reported)
     assert numbers == list(range(len(numbers)))  # the refused ones used no number
     spool.close()

@@ -68,8 +68,8 @@ def test_readings_wait_for_the_clock_and_go_on_in_their_order(rows):
         assert (kept.known, kept.waits, kept.released(), kept.utc_us(7)) == (False, True, [], None)
         await kept.take_sample()
         assert (kept.known, kept.utc_us(7)) == (False, None)  # a newer reading would pass those that wait
-        found = kept.released()
-        assert [(one.key, one.stamp[0]) for one in found] == [
+        released = kept.released()
+        assert [(one.key, one.stamp[0]) for one in released] == [
             ("earlier", 1000 * S + 1 - 11), ("a", 1000 * S + 5 - 11), ("b", 1000 * S + 6 - 11),
         ]  # fmt: skip
         assert (kept.known, kept.waits, kept.utc_us(7)) == (True, False, 1000 * S + 7 - 11)

@@ -10,9 +10,9 @@ from whenabouts_edge.store.waiting import WaitingRows, this_run
 
 @pytest.fixture
 def db(tmp_path):
-    found = sqlite3.connect(tmp_path / "waiting.sqlite")
-    yield found
-    found.close()
+    connection = sqlite3.connect(tmp_path / "waiting.sqlite")
+    yield connection
+    connection.close()
 
 
 def reading(key, at_us, vclock=(0,), **more):
@@ -47,8 +47,8 @@ def test_after_a_start_a_row_has_what_was_known_of_its_run(db, run):
     second = WaitingRows(db, "" if not run else "run 1")
     write(second, reading("a", 7), reading("b", 40))
     second.know(900)  # after its readings: says nothing of what came before them
-    found = WaitingRows(db, run).read("hall", "gw")
-    assert [(one.kept.last_us, one.kept.since_us) for one in found] == [(45, 500)] * 2
+    rows = WaitingRows(db, run).read("hall", "gw")
+    assert [(one.kept.last_us, one.kept.since_us) for one in rows] == [(45, 500)] * 2
 
 
 def test_rows_go_on_behind_those_of_before(db):

@@ -23,11 +23,11 @@ end
 
 def test_the_lines_of_a_board_are_understood():
     """A name with a space too."""
-    found = seen(SAID, "p")
-    assert (found.platform, found.mpy_version, found.firmware) == ("rp2", 6, "1.27.0")
-    assert found.machine == "Raspberry Pi Pico W with RP2040"
-    assert (found.free_bytes, found.files) == (700416, {"/lib/whenabouts_edge/a b.mpy": (12, "0a")})
-    assert found.folders == {"/lib"}
+    facts = seen(SAID, "p")
+    assert (facts.platform, facts.mpy_version, facts.firmware) == ("rp2", 6, "1.27.0")
+    assert facts.machine == "Raspberry Pi Pico W with RP2040"
+    assert (facts.free_bytes, facts.files) == (700416, {"/lib/whenabouts_edge/a b.mpy": (12, "0a")})
+    assert facts.folders == {"/lib"}
     assert seen(["free -1" if line.startswith("free") else line for line in SAID], "p").free_bytes is None
 
 

@@ -35,16 +35,16 @@ def test_a_board_gets_every_module_that_its_reader_loads(kind):
 
 def test_a_board_gets_no_decoder_of_other_readers():
     """Nor anything of the agent for Linux, or tables that only the type checker loads."""
-    found = needed(ROOTS, ["rdm6300"])
-    assert "whenabouts_hardware.readers.em4100" in found
+    modules = needed(ROOTS, ["rdm6300"])
+    assert "whenabouts_hardware.readers.em4100" in modules
     assert not {
         "whenabouts_hardware.readers.m6e",
         "whenabouts_hardware.readers.pn532",
         "whenabouts_edge.agent.agent",
         "whenabouts_edge.cli",
-    } & set(found)
+    } & set(modules)
     assert "whenabouts_hardware.readers.m6e" in needed(ROOTS, ["rdm6300", "m6e"])
-    assert list(found) == sorted(found)
+    assert list(modules) == sorted(modules)
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,8 @@ def holds(files=(), folders=(), free=800_000, **more):
         "firmware": "1.27.0",
         "mpy_version": MPY_VERSION,
     }
-    found = {file.path: (len(file.data), file.sha256) for file in files}
-    return Seen(**{**facts, "free_bytes": free, "files": found, "folders": frozenset(folders), **more})
+    held = {file.path: (len(file.data), file.sha256) for file in files}
+    return Seen(**{**facts, "free_bytes": free, "files": held, "folders": frozenset(folders), **more})
 
 
 def carried_out(what, seen, steps=None):
@@ -47,7 +47,7 @@ def carried_out(what, seen, steps=None):
     files = {path: File(path, b"?" * size) for path, (size, _) in seen.files.items()}
     folders = set(seen.folders)
     by_path = {file.path: file for file in FILES}
-    kept = {path for path, found in seen.files.items() if path in by_path and found[1] == by_path[path].sha256}
+    kept = {path for path, entry in seen.files.items() if path in by_path and entry[1] == by_path[path].sha256}
     files |= {path: by_path[path] for path in kept}
     if what.detach:
         files.pop(MAIN_PATH, None)

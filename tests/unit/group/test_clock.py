@@ -46,57 +46,57 @@ def test_steps_beyond_the_limit_count_later_not_earlier():
 
 def test_members_are_those_whose_birth_names_the_group():
     """In the order of names, whoever came first; strangers and other groups are none."""
-    found = Membership("office", "m", 7, ["z", "a", "x"])
-    assert found.view().members == [("m", 7)]
-    assert found.born("z", 1, "office")
-    assert found.born("a", 2, "office")
-    assert found.born("x", 3, "garage")
-    assert not found.born("stranger", 3, "office")
-    view = found.view()
+    membership = Membership("office", "m", 7, ["z", "a", "x"])
+    assert membership.view().members == [("m", 7)]
+    assert membership.born("z", 1, "office")
+    assert membership.born("a", 2, "office")
+    assert membership.born("x", 3, "garage")
+    assert not membership.born("stranger", 3, "office")
+    view = membership.view()
     assert (view.members, view.own) == ([("a", 2), ("m", 7), ("z", 1)], 1)
     assert view.number == view_number(view.members, [("x", 3)])
-    assert not found.born("z", 1, "office")
+    assert not membership.born("z", 1, "office")
 
 
 def test_leaves_and_reboots_make_views_that_never_come_back():
     """Stopped, removed, another group, a new boot: each is a new number, also with members as before."""
-    found = Membership("office", "m", 7, ["a"])
-    numbers = [found.view().number]
+    membership = Membership("office", "m", 7, ["a"])
+    numbers = [membership.view().number]
 
     def step(changed):
         assert changed
-        numbers.append(found.view().number)
+        numbers.append(membership.view().number)
 
-    step(found.born("a", 1, "office"))
-    step(found.stopped("a", 1))
-    assert not found.born("a", 1, "office")  # its birth again: it stays gone
-    step(found.born("a", 2, "office"))
-    step(found.removed("a"))
-    step(found.born("a", 3, "office"))
-    assert not found.born("a", 1, "office")
-    assert not found.born("a", 2, "office")
-    assert found.old_boots == 2
-    step(found.born("a", 4, None))
-    step(found.born("a", 5, "office"))
-    step(found.born("a", 5, "garage"))
+    step(membership.born("a", 1, "office"))
+    step(membership.stopped("a", 1))
+    assert not membership.born("a", 1, "office")  # its birth again: it stays gone
+    step(membership.born("a", 2, "office"))
+    step(membership.removed("a"))
+    step(membership.born("a", 3, "office"))
+    assert not membership.born("a", 1, "office")
+    assert not membership.born("a", 2, "office")
+    assert membership.old_boots == 2
+    step(membership.born("a", 4, None))
+    step(membership.born("a", 5, "office"))
+    step(membership.born("a", 5, "garage"))
     assert len(set(numbers)) == len(numbers)
-    assert found.view().members == [("m", 7)]
+    assert membership.view().members == [("m", 7)]
 
 
 def test_an_end_may_come_before_its_birth_and_counts_only_for_its_boot():
     """Kept messages of several topics come in any order."""
-    found = Membership("office", "m", 7, ["a"])
-    assert not found.stopped("a", 1)
-    found.born("a", 1, "office")
-    assert found.view().members == [("m", 7)]
-    found.born("a", 2, "office")
-    assert not found.stopped("a", 1)
-    assert found.view().members == [("a", 2), ("m", 7)]
-    assert not found.stopped("stranger", 1)
-    assert not found.removed("stranger")
+    membership = Membership("office", "m", 7, ["a"])
+    assert not membership.stopped("a", 1)
+    membership.born("a", 1, "office")
+    assert membership.view().members == [("m", 7)]
+    membership.born("a", 2, "office")
+    assert not membership.stopped("a", 1)
+    assert membership.view().members == [("a", 2), ("m", 7)]
+    assert not membership.stopped("stranger", 1)
+    assert not membership.removed("stranger")
     for boot in range(3, 3 + 2 * MAX_PAST_BOOTS):
-        found.born("a", boot, "office")
-    assert len(found._past["a"]) == MAX_PAST_BOOTS
+        membership.born("a", boot, "office")
+    assert len(membership._past["a"]) == MAX_PAST_BOOTS
 
 
 def test_members_with_the_same_knowledge_agree():
@@ -104,10 +104,10 @@ def test_members_with_the_same_knowledge_agree():
     names = ["a", "b", "c"]
     views = []
     for own in names:
-        found = Membership("office", own, 5, [n for n in names if n != own])
+        membership = Membership("office", own, 5, [n for n in names if n != own])
         for other in reversed(names):
-            found.born(other, 5, "office")
-        views.append(found.view())
+            membership.born(other, 5, "office")
+        views.append(membership.view())
     assert len({v.number for v in views}) == 1
     assert [v.own for v in views] == [0, 1, 2]
 
@@ -134,10 +134,10 @@ def test_a_state_message_is_one_reading_of_that_gateway():
 
 def test_a_peer_is_believed_of_itself_and_a_little_of_others():
     """Its own number as sent; for a third member at most MAX_JUMP states ahead; for this gateway only begun states."""
-    found = Membership("office", "b", 7, ["a", "c"])
-    found.born("a", 5, "office")
-    found.born("c", 6, "office")
-    view, clock = found.view(), DenseClock(1, 3)
+    membership = Membership("office", "b", 7, ["a", "c"])
+    membership.born("a", 5, "office")
+    membership.born("c", 6, "office")
+    view, clock = membership.view(), DenseClock(1, 3)
     clock.begin(0, 0)
 
     def reported(process, counts, gateway="a", boot=5):

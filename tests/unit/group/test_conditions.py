@@ -6,9 +6,9 @@ from whenabouts_edge.group.conditions import Presence, Threshold
 
 
 def presence(reads=1, key=None, leave_us=100):
-    found = Presence("here", "tags", key, reads, leave_us)
-    found.start(0)
-    return found
+    condition = Presence("here", "tags", key, reads, leave_us)
+    condition.start(0)
+    return condition
 
 
 def threshold(on_at=30, off_at=20, hold_us=0, attr=None):

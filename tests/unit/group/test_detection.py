@@ -7,9 +7,9 @@ from whenabouts_edge.group.process import SETTLE_US
 
 
 def two(leave_us=1000):
-    found = Detection([Presence("a", "tags", "A", 1, leave_us), Presence("b", "tags", "B", 1, leave_us)])
-    found.advance(0)
-    return found
+    detection = Detection([Presence("a", "tags", "A", 1, leave_us), Presence("b", "tags", "B", 1, leave_us)])
+    detection.advance(0)
+    return detection
 
 
 def test_changes_that_are_apart_begin_a_state_each():
@@ -18,15 +18,15 @@ def test_changes_that_are_apart_begin_a_state_each():
     a   [10..20]
     b             [30..40]     came first
     """
-    found = two()
-    found.observe("tags", "B", None, {}, 30, 40)
-    found.observe("tags", "A", None, {}, 10, 20)
-    assert found.advance(20) == []
-    assert found.advance(21) == [(10, 20, {"a": True})]
-    assert found.sure_until() == 21
-    assert found.advance(35) == []
-    assert found.sure_until() == 30  # b may have changed
-    assert found.advance(41) == [(30, 40, {"a": True, "b": True})]
+    detection = two()
+    detection.observe("tags", "B", None, {}, 30, 40)
+    detection.observe("tags", "A", None, {}, 10, 20)
+    assert detection.advance(20) == []
+    assert detection.advance(21) == [(10, 20, {"a": True})]
+    assert detection.sure_until() == 21
+    assert detection.advance(35) == []
+    assert detection.sure_until() == 30  # b may have changed
+    assert detection.advance(41) == [(30, 40, {"a": True, "b": True})]
 
 
 def test_changes_whose_order_is_unknown_begin_one_state_after_one_of_an_unknown_kind():
@@ -35,12 +35,12 @@ def test_changes_whose_order_is_unknown_begin_one_state_after_one_of_an_unknown_
     a   [10....20]
     b            [20....30]
     """
-    found = two()
-    found.observe("tags", "A", None, {}, 10, 20)
-    found.observe("tags", "B", None, {}, 20, 30)
-    assert found.advance(25) == []
-    assert found.advance(31) == [(10, 30, {}), (10, 30, {"a": True, "b": True})]
-    assert found.unsure == 1
+    detection = two()
+    detection.observe("tags", "A", None, {}, 10, 20)
+    detection.observe("tags", "B", None, {}, 20, 30)
+    assert detection.advance(25) == []
+    assert detection.advance(31) == [(10, 30, {}), (10, 30, {"a": True, "b": True})]
+    assert detection.unsure == 1
 
 
 def test_a_change_waits_while_another_may_have_been_before_it():
@@ -49,22 +49,22 @@ def test_a_change_waits_while_another_may_have_been_before_it():
     b      [0..50]                    leave [1000.......1050]
     a                                            [1010..1011]
     """
-    found = two()
-    found.observe("tags", "B", None, {}, 0, 50)
-    found.advance(60)
-    found.observe("tags", "A", None, {}, 1010, 1011)
-    assert [values for _, _, values in found.advance(1040)] == []
-    begun = found.advance(1051)
+    detection = two()
+    detection.observe("tags", "B", None, {}, 0, 50)
+    detection.advance(60)
+    detection.observe("tags", "A", None, {}, 1010, 1011)
+    assert [values for _, _, values in detection.advance(1040)] == []
+    begun = detection.advance(1051)
     assert begun[-1] == (1000, 1050, {"a": True, "b": False})
 
 
 def test_more_than_can_wait_is_taken_at_once_and_counted():
     """The oldest reading goes first; a stalled port does not fill the memory."""
-    found = two(leave_us=1)
+    detection = two(leave_us=1)
     for n in range(MAX_WAITING + 3):
-        found.observe("tags", "A", None, {}, 10 * n, 10 * n)
-    assert found.hurried == 3
-    assert found.advance(10**9)[-1][2]["a"] is False
+        detection.observe("tags", "A", None, {}, 10 * n, 10 * n)
+    assert detection.hurried == 3
+    assert detection.advance(10**9)[-1][2]["a"] is False
     many = Detection([Presence("a", "tags", None, 1, 1), Presence("slow", "other", None, 1, 10**9)])
     many.advance(0)
     for n in range(3 * MAX_OPEN):  # a comes and goes; the other keeps everything open from its leave on
@@ -75,14 +75,14 @@ def test_more_than_can_wait_is_taken_at_once_and_counted():
 
 def test_time_does_not_go_back():
     """A moment that is older than the last changes nothing."""
-    found = two()
-    found.observe("tags", "A", None, {}, 10, 20)
-    assert len(found.advance(100)) == 1
-    assert found.advance(50) == []
-    assert found.sure_until() == 100
-    assert found.late == 0
-    found.observe("tags", "A", None, {}, 99, 110)
-    assert found.late == 1
+    detection = two()
+    detection.observe("tags", "A", None, {}, 10, 20)
+    assert len(detection.advance(100)) == 1
+    assert detection.advance(50) == []
+    assert detection.sure_until() == 100
+    assert detection.late == 0
+    detection.observe("tags", "A", None, {}, 99, 110)
+    assert detection.late == 1
     whole = process()
     settled(whole)
     whole.advance(1000, 20 * SETTLE_US)

@@ -64,13 +64,13 @@ def test_a_state_is_a_reading_that_is_published_to_peers_when_it_has_its_number(
     reading = observed((10, 20))
     bench.host.stamp([reading])
     assert reading.vclock == (0, 0)
-    [found] = bench.advance(21)
-    pending = [reading, first, found]
+    [latest] = bench.advance(21)
+    pending = [reading, first, latest]
     assert to_publish(pending) == []
-    assert found.numbered(BOOT, 4).stream == "b/state"
-    found.refused()
+    assert latest.numbered(BOOT, 4).stream == "b/state"
+    latest.refused()
     assert to_publish(pending) == []
-    first.numbered(BOOT, 3), found.numbered(BOOT, 4)
+    first.numbered(BOOT, 3), latest.numbered(BOOT, 4)
     reported = [r for payload in to_publish(pending) for r in decode_batch(payload)]
     assert [(r.boot, r.seq, r.kind, r.value, r.t_min, r.t_max, r.clock_state) for r in reported] == [
         (BOOT, 3, "state", None, 999_950, 1_000_052, "free-running"),  # from 0 to 1 us, the bound of 50 us, and its growth
@@ -147,7 +147,7 @@ def test_the_status_shows_group_view_clock_and_state():
     bench.begin()
     bench.host.stamp([observed((10, 20))])
     bench.advance(21)
-    found = bench.host.status()
-    assert (found["name"], found["members"], found["absent"]) == ("office", ["a", "b"], ["c"])
-    assert (found["clock"], found["state"], found["values"], found["views"]) == ([0, 1], 1, {"here": True}, 1)
-    assert set(found["refused"].values()) == {0}
+    status = bench.host.status()
+    assert (status["name"], status["members"], status["absent"]) == ("office", ["a", "b"], ["c"])
+    assert (status["clock"], status["state"], status["values"], status["views"]) == ([0, 1], 1, {"here": True}, 1)
+    assert set(status["refused"].values()) == {0}

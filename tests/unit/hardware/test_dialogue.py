@@ -15,17 +15,17 @@ S = 1_000_000
 
 def said(dialogue, now_us):
     """All that is due at a moment."""
-    found = []
+    written = []
     while raw := dialogue.due(now_us):
-        found.append(raw)
-    return found
+        written.append(raw)
+    return written
 
 
 def frame(kind, raw):
     """The one frame of these bytes."""
     reader = READERS[kind].new_decoder()
-    [found] = reader.feed(raw) + reader.flush()
-    return found
+    [only] = reader.feed(raw) + reader.flush()
+    return only
 
 
 def test_a_reader_is_started_once_and_again_after_silence():

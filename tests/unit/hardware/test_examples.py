@@ -50,6 +50,6 @@ def test_readme_frames_are_read_as_shown():
         frames = [raw for raw in frames if len(raw) > 4]  # beside words of a command or a status
         assert len(frames) == count, name
         for raw in frames:
-            [found] = decoder(kind).feed(raw) or [None]
-            assert found is not None, (name, raw.hex())
-            assert (found.ok, found.raw) == (True, raw), found
+            [decoded] = decoder(kind).feed(raw) or [None]
+            assert decoded is not None, (name, raw.hex())
+            assert (decoded.ok, decoded.raw) == (True, raw), decoded

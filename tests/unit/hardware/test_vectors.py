@@ -16,7 +16,7 @@ every_vector = pytest.mark.parametrize("vector", VECTORS, ids=str)
 NOISE = [b"\x00", b"zz\r\n\x03", b"\x01\x80\xfe", b"\x02", b"\xff", b"\xff\x0f\x02\x31", b"\x02\x30\x30\xff\xff\x40"]
 
 
-def found(decoder: Decoder, *chunks: bytes) -> list[Frame]:
+def frames_of(decoder: Decoder, *chunks: bytes) -> list[Frame]:
     """All frames of a stream that ends after the chunks."""
     frames = [frame for chunk in chunks for frame in decoder.feed(chunk)]
     return frames + decoder.flush()
@@ -38,7 +38,7 @@ def test_vector_fed_whole(vector):
     """One frame, valid or not as in the source, with at least the source's fields, over all its bytes."""
     raw = vector.raw
     reader = decoder(vector.reader)
-    [frame] = found(reader, raw)
+    [frame] = frames_of(reader, raw)
     assert frame.ok is vector.ok, frame
     assert (frame.error is None) is vector.ok
     assert {name: frame.fields.get(name) for name in vector.fields} == vector.fields
@@ -51,21 +51,21 @@ def test_vector_fed_whole(vector):
 def test_vector_fed_byte_by_byte_and_in_every_two_parts(vector):
     """The frame does not depend on where reads cut it, and is held back until its last byte."""
     raw = vector.raw
-    whole = found(decoder(vector.reader), raw)
+    whole = frames_of(decoder(vector.reader), raw)
     slow = decoder(vector.reader)
     for byte in raw[:-1]:
         assert slow.feed(bytes([byte])) == []
     assert slow.pending == raw[:-1]
     assert slow.feed(raw[-1:]) + slow.flush() == whole
     for cut in range(len(raw) + 1):
-        assert found(decoder(vector.reader), raw[:cut], raw[cut:]) == whole
+        assert frames_of(decoder(vector.reader), raw[:cut], raw[cut:]) == whole
 
 
 @every_vector
 def test_vector_glued_twice(vector):
     """Two frames without a gap are two frames, side by side."""
     raw = vector.raw
-    first, second = found(decoder(vector.reader), raw + raw)
+    first, second = frames_of(decoder(vector.reader), raw + raw)
     assert plain(first) == plain(second)
     assert (first.end, second.start, second.end) == (len(raw), len(raw), 2 * len(raw))
 
@@ -77,7 +77,7 @@ def test_vector_between_noise(vector, noise):
     raw = vector.raw
     reader = decoder(vector.reader)
     stream = noise + raw + noise + raw + noise
-    frames = found(reader, stream)
+    frames = frames_of(reader, stream)
     places = [(frame.start, frame.raw) for frame in frames if frame.kind != "damaged"]
     places_sent = [(len(noise), raw), (2 * len(noise) + len(raw), raw)]
     assert places == places_sent
@@ -96,4 +96,4 @@ def test_mercury_frame_in_the_mode_of_its_direction(vector):
     overhead = COMMAND_OVERHEAD_BYTES if right == "host" else ANSWER_OVERHEAD_BYTES
     assert len(raw) == raw[1] + overhead
     assert decoder("m6e", mode=right).feed(raw) == [frame]
-    assert [other.ok for other in found(decoder("m6e", mode=wrong), raw)] in ([], [False])
+    assert [other.ok for other in frames_of(decoder("m6e", mode=wrong), raw)] in ([], [False])

@@ -36,9 +36,9 @@ def test_a_row_is_the_second_that_the_clock_showed():
 @pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
 def test_lines_end_in_every_way(end):
     """Numbers of lines, and so identities, do not depend on how the file was copied; empty lines count."""
-    found = read(ROW, "", ROW.replace("49", "51"), end=end)
-    assert [x.seq for x in found] == [2, 4]
-    assert {x.boot for x in found} == {read(ROW)[0].boot}
+    readings = read(ROW, "", ROW.replace("49", "51"), end=end)
+    assert [x.seq for x in readings] == [2, 4]
+    assert {x.boot for x in readings} == {read(ROW)[0].boot}
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,12 @@ def test_notes_say_when_a_logger_listened():
     """As the data set describes them: a state of the logger, true from STARTED on and false from PAUSED on."""
     notes = ["LOGGING STARTED: 02/05/24 08:00:00", "LOGGING PAUSED: 02/05/24 17:00:00"]
     headless = list(read_feeder("\r".join(notes), "OAKNOTE_2024_02_07", "garden", NOW_US))
-    for found in (read(*notes), headless):
-        assert [(x.gateway, x.stream, x.kind, x.value, x.key) for x in found] == [
+    for readings in (read(*notes), headless):
+        assert [(x.gateway, x.stream, x.kind, x.value, x.key) for x in readings] == [
             ("OAKDATA", "OAKDATA/listening", "state", True, None),
             ("OAKDATA", "OAKDATA/listening", "state", False, None),
         ]
-        assert found[1].t_min - found[0].t_min == 9 * 3_600_000_000
+        assert readings[1].t_min - readings[0].t_min == 9 * 3_600_000_000
 
 
 @pytest.mark.parametrize("text", ["", "\r\r", ROW, '"animal_id","date","time"', "a/b\r" + ROW, "\udcff\udcfe"])

@@ -52,8 +52,8 @@ def put_right(read):
 def visit_of(read: Read) -> Visit:
     """The visit that a read belongs to: exactly one."""
     at, feeder = put_right(read).second, read.logger.removesuffix("DATA")
-    [found] = [v for v in VISITS if (v.bird, v.feeder) == (read.tag, feeder) and v.came < at + 1 and at <= v.left]
-    return found
+    [visit] = [v for v in VISITS if (v.bird, v.feeder) == (read.tag, feeder) and v.came < at + 1 and at <= v.left]
+    return visit
 
 
 def true_moves():
@@ -70,9 +70,9 @@ def judged(emitted, true):
     return len(emitted), len(true), len(emitted) - len(right), len(true - right)
 
 
-def as_visits(found):
+def as_visits(read_moves):
     """Moves between reads as moves between visits, with repeats."""
-    return [(visit_of(a), visit_of(b)) for a, b in found]
+    return [(visit_of(a), visit_of(b)) for a, b in read_moves]
 
 
 def moves_put_right():

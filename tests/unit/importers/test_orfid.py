@@ -119,8 +119,8 @@ def test_a_row_that_cannot_be_a_reading_goes_to_the_side_output_whole(bad, reaso
 def test_events_and_the_text_around_a_table_go_to_the_side_output_too():
     """A raw report: banner, head, event, row, rule, empty line, prompt."""
     lines = ["WEIR> up", HEAD, "E\t2024-05-14 09:30:00.000\tG\tEnd of upload #11", row(), "-----", "", "WEIR> "]
-    found = list(read_orfid(lines, "r", NOW_US))
-    assert [(x.line, x.reason) if isinstance(x, SideOutput) else x.seq for x in found] == [
+    results = list(read_orfid(lines, "r", NOW_US))
+    assert [(x.line, x.reason) if isinstance(x, SideOutput) else x.seq for x in results] == [
         (1, "text"), (3, "event"), 4, (5, "text"), (7, "text"),
     ]  # fmt: skip
 
@@ -182,8 +182,8 @@ def test_many_rows_are_landed_in_files_of_bounded_size_and_still_once(tmp_path, 
     file = log(tmp_path / "r.txt", *(row(arr=f"2024-05-14 05:00:{n % 60:02d}.{n // 60}00") for n in range(140)))
     for _ in range(2):
         assert run(file, "--landing", tmp_path / "landing").exit_code == 0
-    found = landed(tmp_path / "landing")
-    assert len(found) == len(set(found)) == 140
+    identities = landed(tmp_path / "landing")
+    assert len(identities) == len(set(identities)) == 140
 
 
 def test_bytes_that_are_no_text_are_kept_as_they_are(tmp_path):

@@ -70,9 +70,9 @@ def judged(emitted, true):
     return len(emitted), len(true), len(emitted - true), len(true - emitted)
 
 
-def tags(found):
+def tags(log):
     """Without false reads."""
-    return of_kind(found, "AW")
+    return of_kind(log, "AW")
 
 
 def test_every_stamp_covers_the_true_moment_of_its_row():
@@ -187,6 +187,6 @@ def test_the_engine_emits_what_the_definition_gives_in_every_mode(mode):
     log = tags(UPPER)
     expected = heard(log, "W", WAYS[f"heard, {mode}"])
     for arrival in (log, log[::-1]):
-        found = engine_heard(arrival, mode)
-        assert len(found) == len(expected)
-        assert set(found) == expected
+        emitted = engine_heard(arrival, mode)
+        assert len(emitted) == len(expected)
+        assert set(emitted) == expected

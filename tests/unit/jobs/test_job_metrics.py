@@ -27,37 +27,37 @@ def samples(tmp_path):
 
 def test_counts_add_up_over_batches_and_shards_and_states_are_the_last(samples):
     """A shard without a row in a batch keeps its state: its kept rows still count."""
-    found = samples(NONE.after([FIRST, SECOND], 0.5).after([FIRST | {"rows_kept": 4}], 0.25))
-    assert found['readings_total{rule="r"}'] == 15
-    assert found['results_total{kind="matches",rule="r"}'] == 6
-    assert found['late_total{rule="r"}'] == found['side_output_total{rule="r"}'] == 3
-    assert found['irregular_total{kind="ungrouped",rule="r"}'] == 9
-    assert found['rows_kept{rule="r"}'] == 4 + 2
-    assert found['silent_gateways{rule="r"}'] == 2
-    assert found['batches_total{output="matches"}'] == 2
-    assert found['batch_seconds{output="matches"}'] == 0.25
+    values = samples(NONE.after([FIRST, SECOND], 0.5).after([FIRST | {"rows_kept": 4}], 0.25))
+    assert values['readings_total{rule="r"}'] == 15
+    assert values['results_total{kind="matches",rule="r"}'] == 6
+    assert values['late_total{rule="r"}'] == values['side_output_total{rule="r"}'] == 3
+    assert values['irregular_total{kind="ungrouped",rule="r"}'] == 9
+    assert values['rows_kept{rule="r"}'] == 4 + 2
+    assert values['silent_gateways{rule="r"}'] == 2
+    assert values['batches_total{output="matches"}'] == 2
+    assert values['batch_seconds{output="matches"}'] == 0.25
 
 
 def test_the_lag_of_a_stream_is_that_of_the_shard_that_is_furthest_behind(samples):
     """A stream of which nothing is known has none."""
-    found = samples(NONE.after([FIRST, SECOND], 0.5), now_us=10_000_000)
-    lags = {name: value for name, value in found.items() if name.startswith("lag")}
+    values = samples(NONE.after([FIRST, SECOND], 0.5), now_us=10_000_000)
+    lags = {name: value for name, value in values.items() if name.startswith("lag")}
     assert lags == {'lag_seconds{rule="r",stream="a"}': 2.0, 'lag_seconds{rule="r",stream="b"}': 7.0}
 
 
 def test_results_that_were_retracted_are_one_metric_for_all_engines(samples):
     """However the engine calls them."""
     verdicts = Tally("verdicts/v", "verdicts", {}).after([{"shard": 0, "rule": "v", "retracted": 2}], 1.0)
-    found = samples(verdicts, NONE.after([FIRST | {"retracted": 3}], 1.0))
-    assert (found['retracted_total{rule="v"}'], found['retracted_total{rule="r"}']) == (2, 3)
-    assert 'irregular_total{kind="retracted",rule="r"}' not in found
+    values = samples(verdicts, NONE.after([FIRST | {"retracted": 3}], 1.0))
+    assert (values['retracted_total{rule="v"}'], values['retracted_total{rule="r"}']) == (2, 3)
+    assert 'irregular_total{kind="retracted",rule="r"}' not in values
 
 
 def test_of_more_streams_than_samples_those_that_are_furthest_behind_have_one(samples):
     """A rule file of any size makes no larger part of the file."""
     streams = {f"s{n}": n for n in range(MOST_STREAMS + 5)}
-    found = samples(NONE.after([FIRST | {"streams_us": streams}], 1.0))
-    lags = [name for name in found if name.startswith("lag")]
+    values = samples(NONE.after([FIRST | {"streams_us": streams}], 1.0))
+    lags = [name for name in values if name.startswith("lag")]
     assert len(lags) == MOST_STREAMS
     assert 'lag_seconds{rule="r",stream="s0"}' in lags
     assert not any(f'"s{MOST_STREAMS}"' in name for name in lags)
@@ -66,8 +66,8 @@ def test_of_more_streams_than_samples_those_that_are_furthest_behind_have_one(sa
 def test_a_query_that_begins_anew_knows_no_shard_and_puts_rules_that_are_gone_together(samples):
     """The total stays; a rule that was just added counts from 0."""
     tally = NONE.after([FIRST, SECOND | {"rule": "old"}], 1.0).restarted({"r", "new"})
-    found = samples(tally)
-    assert found['readings_total{rule="new"}'] == 0
-    assert found['readings_total{rule="r"}'] == found[f'readings_total{{rule="{GONE}"}}'] == 5
+    values = samples(tally)
+    assert values['readings_total{rule="new"}'] == 0
+    assert values['readings_total{rule="r"}'] == values[f'readings_total{{rule="{GONE}"}}'] == 5
     assert tally.restarted({"new"}).total()["readings"] == tally.total()["readings"] == 10
-    assert not any(name.startswith(("rows_kept", "lag", "silent")) for name in found)
+    assert not any(name.startswith(("rows_kept", "lag", "silent")) for name in values)

@@ -49,10 +49,10 @@ def test_a_reading_goes_to_the_shard_of_its_key_in_the_table_of_its_side():
         reading("g1", 0, "shelf/1", "k1", 3, 4),
         reading("g0", 1, "dock/tags", "k0", 5, 6),
     ]
-    found = packed(CORRELATION, {3: NEAR}, Frame(sided(rows)), 2)
-    assert [(row["group"], row["table"]) for row in found] == [(group_of(3, 0), "a"), (group_of(3, 1), "b")]
-    assert {rule_of(row["group"]) for row in found} == {3}
-    tables, watermarks = tables_of(CORRELATION, NEAR, [(row["table"], row["rows"]) for row in found])
+    packed_rows = packed(CORRELATION, {3: NEAR}, Frame(sided(rows)), 2)
+    assert [(row["group"], row["table"]) for row in packed_rows] == [(group_of(3, 0), "a"), (group_of(3, 1), "b")]
+    assert {rule_of(row["group"]) for row in packed_rows} == {3}
+    tables, watermarks = tables_of(CORRELATION, NEAR, [(row["table"], row["rows"]) for row in packed_rows])
     assert tables["a"]["seq"].to_pylist() == [0, 1]
     assert tables["b"]["t_max"].to_pylist() == [4]
     assert watermarks == [[], []]
@@ -66,11 +66,11 @@ def test_a_watermark_goes_to_every_shard_of_each_rule_that_it_concerns():
         {"site": "hall", "gateway": "g2", "frontier_us": 9, "streams": [], "landed_us": 0},
     ]
     lines = Frame(pa.Table.from_pylist(said, schema=FRONTIER))
-    found = packed_watermarks(CORRELATION, {0: NEAR}, [5], lines, 2)
-    assert [(row["group"], row["table"]) for row in found] == [
+    packed_rows = packed_watermarks(CORRELATION, {0: NEAR}, [5], lines, 2)
+    assert [(row["group"], row["table"]) for row in packed_rows] == [
         (group_of(0, 0), WATERMARKS), (group_of(0, 1), WATERMARKS), (group_of(5, 0), ""), (group_of(5, 1), ""),
     ]  # fmt: skip
-    _, watermarks = tables_of(CORRELATION, NEAR, [(row["table"], row["rows"]) for row in found[:1]])
+    _, watermarks = tables_of(CORRELATION, NEAR, [(row["table"], row["rows"]) for row in packed_rows[:1]])
     assert watermarks == [[], [("hall/g0", 7)]]
 
 

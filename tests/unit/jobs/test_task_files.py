@@ -72,9 +72,9 @@ def test_large_files_stay_parts_and_small_ones_share_one(files, tmp_path):
     files.move(words.files[""], tmp_path / "made")
     parts = sorted((tmp_path / "made").iterdir())
     assert [pq.read_metadata(part).num_rows for part in parts] == [FEW + 2, FEW, FEW + 5]
-    found = pq.read_table(tmp_path / "made")
-    assert found.schema == RESULT
-    assert found.sort_by("t_min").equals(pa.concat_tables(output.results for output in some))
+    table = pq.read_table(tmp_path / "made")
+    assert table.schema == RESULT
+    assert table.sort_by("t_min").equals(pa.concat_tables(output.results for output in some))
     files.clear()
     assert list(tmp_path.iterdir()) == [tmp_path / "made"]
 

@@ -22,8 +22,8 @@ RULE unpaid
 
 def row(gateway, seq, stream, second, *, key="tag-1", value=None, attrs=None, kind="tag"):
     """A reading at a second."""
-    found = reading(gateway, seq, stream, key, EPOCH_US + second * S, EPOCH_US + second * S, kind=kind)
-    return found | {"value": value, "attrs": attrs}
+    columns = reading(gateway, seq, stream, key, EPOCH_US + second * S, EPOCH_US + second * S, kind=kind)
+    return columns | {"value": value, "attrs": attrs}
 
 
 @pytest.fixture
@@ -65,10 +65,15 @@ def test_repeats_other_keys_and_readings_that_are_no_events_do_not_count(run):
     """Landed twice, of another tag, or the note of a gap: a match remains."""
     rows = [VISIT[0], VISIT[2], row("g2", 9, "till", 10, key="tag-2"), row("g2", 10, "till", 11, kind="gap")]
     done = run([rows, [VISIT[0], VISIT[2]]], "tag-1", EPOCH_US, "--json")
-    found = json.loads(done.stdout)
-    assert (found["verdict"], found["readings"], found["repeats"]) == ("match", 2, 2)
-    assert [e["event"]["reading"] for e in found["elements"]] == ["shelf/2@hall/g1 1:1", "door/1@hall/g3 1:1"]
-    assert found["focus"] == {"stream": "shelf", "t_min": EPOCH_US, "t_max": EPOCH_US, "reading": "shelf/2@hall/g1 1:1"}
+    answer = json.loads(done.stdout)
+    assert (answer["verdict"], answer["readings"], answer["repeats"]) == ("match", 2, 2)
+    assert [e["event"]["reading"] for e in answer["elements"]] == ["shelf/2@hall/g1 1:1", "door/1@hall/g3 1:1"]
+    assert answer["focus"] == {
+        "stream": "shelf",
+        "t_min": EPOCH_US,
+        "t_max": EPOCH_US,
+        "reading": "shelf/2@hall/g1 1:1",
+    }
 
 
 @pytest.mark.parametrize(
@@ -83,11 +88,11 @@ def test_repeats_other_keys_and_readings_that_are_no_events_do_not_count(run):
 )
 def test_conditions_read_what_landed(run, value, attrs, reason):
     """Numbers, texts, and what is missing."""
-    found = json.loads(
+    answer = json.loads(
         run([[VISIT[0], row("g3", 1, "door/1", 20, value=value, attrs=attrs)]], "tag-1", EPOCH_US, "--json").stdout
     )
-    assert found["verdict"] == "condition"
-    assert [e["reason"] for e in found["elements"]] == ["", reason]
+    assert answer["verdict"] == "condition"
+    assert [e["reason"] for e in answer["elements"]] == ["", reason]
 
 
 def test_nothing_of_the_key(run):
@@ -121,12 +126,12 @@ def test_causal_order_by_the_views_in_state_readings(run, tmp_path):
     verdicts = Counter()
     for number, row in enumerate([r for r in rows if r["key"] == "hot"][::6]):
         done = run([] if number else [rows], "hot", row["t_min"], "--json", "--rule", str(rules))
-        found = json.loads(done.stdout)
-        verdicts[found["verdict"]] += 1
-        shown = frozenset(place(e["event"]["reading"]) for e in found["elements"] if e["failure"] is None)
-        focus = place(found["focus"]["reading"])
-        assert (found["verdict"] == "match") == any(focus in match for match in matches), done.stdout
-        assert found["verdict"] != "match" or shown in matches
+        answer = json.loads(done.stdout)
+        verdicts[answer["verdict"]] += 1
+        shown = frozenset(place(e["event"]["reading"]) for e in answer["elements"] if e["failure"] is None)
+        focus = place(answer["focus"]["reading"])
+        assert (answer["verdict"] == "match") == any(focus in match for match in matches), done.stdout
+        assert answer["verdict"] != "match" or shown in matches
     assert verdicts["match"] > 3
     assert verdicts["uncertain"] > 3
 

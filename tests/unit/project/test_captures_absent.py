@@ -63,10 +63,10 @@ def test_without_them_it_is_a_failure_where_they_are_required(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("place", "named", "found"),
+    ("place", "named", "expected"),
     [("shared/data", None, "required"), ("there/data", "there", "required"), (None, None, ""), (None, "there", "")],
 )
-def test_the_build_server_requires_them_only_where_they_are(tmp_path, place, named, found):
+def test_the_build_server_requires_them_only_where_they_are(tmp_path, place, named, expected):
     """`.ci/run` with and without the folder, beside the checkout and named; its `make` prints its arguments."""
     script, make = tmp_path / "checkout" / ".ci" / "run", tmp_path / "programs" / "make"
     for path, text in (
@@ -81,4 +81,4 @@ def test_the_build_server_requires_them_only_where_they_are(tmp_path, place, nam
     ours = {"WHENABOUTS_SHARED": str(tmp_path / named)} if named else {}
     given = environment(**ours) | {"PATH": f"{make.parent}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run([str(script)], env=given, capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.splitlines() == [f"lint:{found}", f"test:{found}"]
+    assert done.stdout.splitlines() == [f"lint:{expected}", f"test:{expected}"]

@@ -17,8 +17,8 @@ def examples():
     for program in PROGRAMS.values():
         for command in program.commands.values():
             text = f"{command.help}\n{command.epilog or ''}"
-            for found in re.finditer(r"(whenabouts-\w+) ([\w-]+) ([^\n`]*)", text):
-                yield found.groups()
+            for example in re.finditer(r"(whenabouts-\w+) ([\w-]+) ([^\n`]*)", text):
+                yield example.groups()
 
 
 @pytest.mark.parametrize(("program", "name", "rest"), sorted(set(examples())))

@@ -71,8 +71,8 @@ def test_the_groups_are_the_whole_lock(lock):
     """Each entry is in one of them, and packages that are in none of the named ones are in the others."""
     groups = set_up.groups(lock)
     assert list(groups) == ["first", "engines", "spark", "others"]
-    found = [entry for text in groups.values() for entry in set_up.split(text).items()]
-    assert sorted(found) == sorted(set_up.split(lock).items())
+    entries = [entry for text in groups.values() for entry in set_up.split(text).items()]
+    assert sorted(entries) == sorted(set_up.split(lock).items())
     assert list(set_up.split(groups["spark"])) == ["pyspark"]
     assert "numpy" in set_up.split(groups["engines"])
 

@@ -18,18 +18,18 @@ def reading(attrs, vclock=(4, 2, 0), kind="state", value=None):
 
 def test_a_state_reading_says_group_view_process_number_clock_and_values():
     """Its number is its own entry of the clock; the reading's own value is found under `value`."""
-    found = state_of(reading(attrs_of("office", VIEW, 1, {"speaker": True, "room": "b2"}), value=True))
-    assert found == LocalState(
+    state = state_of(reading(attrs_of("office", VIEW, 1, {"speaker": True, "room": "b2"}), value=True))
+    assert state == LocalState(
         "office", VIEW, 1, (4, 2, 0), False, {"speaker": True, "room": "b2", "value": True}
     )  # fmt: skip
-    assert found.number == 2
+    assert state.number == 2
 
 
 def test_a_clock_only_report_has_no_values():
     """It names the state that is still on, and is refused with values, in writing and in reading."""
-    found = state_of(reading(attrs_of("office", VIEW, 1, evidence=True)))
-    assert (found.evidence, found.number, found.values) == (True, 2, {})
-    with pytest.raises(ValueError, match="clock heartbeat: found 1 values, expected none"):
+    state = state_of(reading(attrs_of("office", VIEW, 1, evidence=True)))
+    assert (state.evidence, state.number, state.values) == (True, 2, {})
+    with pytest.raises(ValueError, match="clock-only report: found 1 values, expected none"):
         attrs_of("office", VIEW, 1, {"speaker": True}, evidence=True)
     assert state_of(reading({**attrs_of("office", VIEW, 1, evidence=True), "speaker": True})) is None
     assert state_of(reading(attrs_of("office", VIEW, 1, evidence=True), value=False)) is None

@@ -20,10 +20,10 @@ def test_importing_the_package_loads_nothing_else():
 @pytest.mark.parametrize("name", whenabouts_protocol.__all__)
 def test_every_name_is_there(name):
     """By attribute, and the same object again."""
-    found = getattr(whenabouts_protocol, name)
-    assert found is getattr(whenabouts_protocol, name)
-    assert found.__name__ == name
-    assert found.__module__.startswith("whenabouts_protocol.")
+    value = getattr(whenabouts_protocol, name)
+    assert value is getattr(whenabouts_protocol, name)
+    assert value.__name__ == name
+    assert value.__module__.startswith("whenabouts_protocol.")
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error():

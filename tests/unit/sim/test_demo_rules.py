@@ -48,10 +48,10 @@ def test_a_run_of_the_rules_compiles_nothing_more():
             shard.restore(state)
         us = EPOCH_US + step * 8_000 * MS
         sources = {f"{r.site}/{r.gateway}" for r in (THEFT.shelf, THEFT.till, THEFT.exit)}
-        found = shard.step(
+        output = shard.step(
             {"events": events_table(rule, readings(step, 60))}, [[(s, us) for s in sources] for _ in rule.streams]
         )
-        reported += found.results.num_rows
+        reported += output.results.num_rows
         state = shard.snapshot()
     assert reported > 0
     assert compiled() == before

@@ -61,8 +61,8 @@ def imported(files, reader):
 def test_the_stamp_of_every_antenna_row_covers_the_whole_true_stay(seed):
     """Begin, moment and end, also where the clock had no reference or was wrong by less than a network allows."""
     made = antenna_logs(seed)
-    found = {reader: imported(made.files, reader) for reader in ("lower", "upper", "weir")}
-    landed = [(found[stay.antenna.reader][line], stay) for line, stay in made.truth]
+    by_line = {reader: imported(made.files, reader) for reader in ("lower", "upper", "weir")}
+    landed = [(by_line[stay.antenna.reader][line], stay) for line, stay in made.truth]
     readings = [(x, stay) for x, stay in landed if isinstance(x, Reading)]
     assert all(x.t_min <= stay.begin_us <= stay.moment_us <= stay.end_us <= x.t_max for x, stay in readings)
     assert all(x.key == stay.tag and x.site == stay.antenna.site for x, stay in readings)
@@ -84,10 +84,10 @@ def test_antenna_rows_stand_in_the_order_of_departures(seed):
 def test_a_number_heard_once_is_marked_as_false_whatever_it_was(seed):
     """Noise always; fish and markers when only one scan heard them."""
     made = antenna_logs(seed)
-    found = {reader: imported(made.files, reader) for reader in ("lower", "upper")}
+    by_line = {reader: imported(made.files, reader) for reader in ("lower", "upper")}
     phantoms = set()
     for line, stay in made.truth:
-        row = found.get(stay.antenna.reader, {}).get(line)
+        row = by_line.get(stay.antenna.reader, {}).get(line)
         if row is not None:
             assert (row.stream == "phantom") == (row.attrs["NCD"] == 1)
             phantoms |= {stay.what} if row.stream == "phantom" else set()
@@ -98,10 +98,10 @@ def test_a_number_heard_once_is_marked_as_false_whatever_it_was(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_raw_report_has_rows_and_what_is_none(seed):
     """Text and events, a year that has not come with reference G, a row cut short, and readings around them."""
-    found = imported(antenna_logs(seed).files, "weir").values()
-    side_output = [x.reason for x in found if isinstance(x, SideOutput)]
+    results = imported(antenna_logs(seed).files, "weir").values()
+    side_output = [x.reason for x in results if isinstance(x, SideOutput)]
     assert sorted(side_output) == ["columns", *["event"] * 3, *["text"] * 4, "time"]
-    assert sum(isinstance(x, Reading) for x in found) > 0
+    assert sum(isinstance(x, Reading) for x in results) > 0
 
 
 def read_logs(made):
@@ -114,7 +114,7 @@ def read_logs(made):
 def test_every_read_of_a_feeder_is_of_a_visit_by_the_clock_of_its_logger(seed):
     """The stamp, put right by what its clock is ahead, lies in a visit of that bird there."""
     made = feeder_logs(seed)
-    reads = [x for found in read_logs(made).values() for x in found if isinstance(x, Reading) and x.kind == "tag"]
+    reads = [x for results in read_logs(made).values() for x in results if isinstance(x, Reading) and x.kind == "tag"]
     assert len(reads) > 500
     for read in reads:
         feeder = read.gateway.removesuffix("DATA")
@@ -129,15 +129,15 @@ def test_feeder_logs_have_what_real_ones_have(seed):
     made = feeder_logs(seed)
     assert all(b"\n" not in content for name, content in made.files.items() if name.endswith(".TXT"))
     assert made.files["YEWDATA_2024_02_07.TXT"] == b"YEWDATA\r"
-    found = read_logs(made)
-    pause = found["ELMNOTE_2024_02_07.TXT"]
+    results = read_logs(made)
+    pause = results["ELMNOTE_2024_02_07.TXT"]
     assert [(x.gateway, x.stream, x.value) for x in pause] == [
         ("ELMDATA", "ELMDATA/listening", False),
         ("ELMDATA", "ELMDATA/listening", True),
     ]
-    reads = [x for name in found if name.startswith("ELMDATA") for x in found[name]]
+    reads = [x for name in results if name.startswith("ELMDATA") for x in results[name]]
     assert not [x for x in reads if pause[0].t_min < x.t_min - AHEAD_US["ELM"] < pause[1].t_min - 1_000_000]
-    side_output = {(name[:3], x.reason) for name in found for x in found[name] if isinstance(x, SideOutput)}
+    side_output = {(name[:3], x.reason) for name in results for x in results[name] if isinstance(x, SideOutput)}
     assert ("OAK", "tag") in side_output
     assert side_output <= {("OAK", "tag"), ("ASH", "time")}
 

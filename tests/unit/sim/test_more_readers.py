@@ -84,8 +84,8 @@ def test_what_a_reader_reports_is_found_with_the_true_time_in_its_stamp(kind, se
     host.run(tags[-1].true_us + 3_000_000)
     true_us = {tag.key: tag.true_us for tag in tags}
     intact = {sighting.key for sighting, damaged in host.reported if not damaged}
-    found = {key for key, _, _ in host.found}
-    assert intact <= found <= {sighting.key for sighting, _ in host.reported}
+    decoded = {key for key, _, _ in host.found}
+    assert intact <= decoded <= {sighting.key for sighting, _ in host.reported}
     assert len(host.reported) + host.core.unseen == len(tags)
     assert len(intact) > len(tags) // 8
     for key, earliest, latest in host.found:

@@ -34,10 +34,10 @@ def test_node_is_missing_or_too_old_or_broken(home):
     """Each is reported."""
     with pytest.raises(node_vm.NodeMissing, match="found none, expected Node 18 or newer"):
         node_vm.node()
-    found = program(home.parent / "bin" / "node", "v16.20.2")
-    with pytest.raises(node_vm.NodeMissing, match=f"found v16.20.2 at {found}"):
+    node = program(home.parent / "bin" / "node", "v16.20.2")
+    with pytest.raises(node_vm.NodeMissing, match=f"found v16.20.2 at {node}"):
         node_vm.node()
-    program(found, "")
+    program(node, "")
     with pytest.raises(node_vm.NodeMissing, match="found nothing that runs"):
         node_vm.node()
 

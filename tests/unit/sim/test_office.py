@@ -165,10 +165,10 @@ def test_a_stamp_without_the_true_begin_is_a_violation():
 @pytest.mark.parametrize(("rule", "group", "posts"), [(STAFF_RULE, GROUP, POSTS), (RULE, "office", OFFICE_POSTS)])
 def test_the_rules_and_the_agents_configuration_fit_each_other(rule, group, posts):
     """Each post is a process of the rule by the stream of its gateway's states, and its agent a member of the group."""
-    [found] = parse_rules(rule).latwin_rules
-    assert (found.modality, found.by_runs, found.group) == ("definitely", True, group)
-    assert [stream.site for stream in found.streams] == [post.reader.site for post in posts]
-    for post, stream in zip(posts, found.streams, strict=True):
+    [latwin_rule] = parse_rules(rule).latwin_rules
+    assert (latwin_rule.modality, latwin_rule.by_runs, latwin_rule.group) == ("definitely", True, group)
+    assert [stream.site for stream in latwin_rule.streams] == [post.reader.site for post in posts]
+    for post, stream in zip(posts, latwin_rule.streams, strict=True):
         config = parse(
             f'site = "{post.reader.site}"\ngateway = "{post.reader.gateway}"\nstate_dir = "x"\n'
             f'[broker]\nhost = "127.0.0.1"\n[clock]\nsource = "chrony"\n'

@@ -42,8 +42,8 @@ class Host:
         return b"".join(piece.data for piece in self.pieces)
 
     def frames(self) -> list:
-        found = decoder(self.kind)
-        return found.feed(self.data) + found.flush()
+        decoding = decoder(self.kind)
+        return decoding.feed(self.data) + decoding.flush()
 
     def keys(self) -> list[str]:
         return [seen.key for frame in self.frames() for seen in READERS[self.kind].sightings(frame)]
@@ -118,9 +118,9 @@ def test_a_record_dates_itself_from_the_first_byte_of_the_last_keep_alive(seed):
     world = World.make(seed, 20, 60)
     host = portal(world)
     host.run(end_us(world))
-    found, anchor_us, dated, anchors = decoder("m6e"), None, 0, []
+    lines, anchor_us, dated, anchors = decoder("m6e"), None, 0, []
     for piece in host.pieces:
-        for frame in found.feed(piece.data):
+        for frame in lines.feed(piece.data):
             if frame.kind == "keepalive":
                 anchor_us = piece.ready_us - wire_us(len(frame.raw), 115_200)
                 anchors.append(anchor_us)

@@ -19,11 +19,11 @@ def world_of(seed):
 
 def times_of(world):
     """Key -> reader -> true times, of goods."""
-    found = {}
+    times = {}
     for reader in SHOP_READERS:
         for sighting in world.of_reader(reader.name):
-            found.setdefault(sighting.key, {}).setdefault(reader, []).append(sighting.true_us)
-    return found
+            times.setdefault(sighting.key, {}).setdefault(reader, []).append(sighting.true_us)
+    return times
 
 
 def stolen(world):

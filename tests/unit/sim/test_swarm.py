@@ -42,10 +42,10 @@ def test_a_step_says_why_it_bends_and_what_was_used_up(change, reason, limit):
 def test_a_step_that_holds_says_nothing_and_what_more_gateways_need_is_in_proportion():
     """50 times as many gateways: 15 cores of ingest at 0.6 of a core each are 25 ingests."""
     assert (GOOD.bends, GOOD.as_dict()["limit"]) == ("", "")
-    found = needs(GOOD, 200, 10_000)
-    assert (found["readings_s"], found["messages_s"]) == (50_000, 25_000)
-    assert (found["ingest_cores"], found["ingests"], found["brokers"]) == (15.0, 25, 9)
-    assert (found["broker_rss_mb"], found["landing_mb_s"]) == (500, 5.0)
+    needed = needs(GOOD, 200, 10_000)
+    assert (needed["readings_s"], needed["messages_s"]) == (50_000, 25_000)
+    assert (needed["ingest_cores"], needed["ingests"], needed["brokers"]) == (15.0, 25, 9)
+    assert (needed["broker_rss_mb"], needed["landing_mb_s"]) == (500, 5.0)
     assert "did not bend up to 1000" in table(200, [GOOD], 10_000)
 
 

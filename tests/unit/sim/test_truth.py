@@ -98,19 +98,19 @@ def test_what_cannot_be_placed_is_listed_separately():
     violation, surplus, invented = row(DOCK, 1, 11, 20), row(DOCK, 2, 5, 15), row(DOCK, 3, 5, 15, key="B")
     foreign = Landed("dock-9", "dock/tags", "A", 1, 0, 5, 15)
     landed = [row(DOCK, 0, 10, 10), row(DOCK, 0, 10, 10), violation, surplus, invented, foreign]
-    found = place(landed, emitted, READERS, CLOCKS)
-    assert len(found.sighting_of) == 1
-    assert found.repeated == 1
-    assert found.violations == (violation,)
-    assert len(found.surplus) == 1
-    assert found.invented == (invented, foreign)
+    result = place(landed, emitted, READERS, CLOCKS)
+    assert len(result.sighting_of) == 1
+    assert result.repeated == 1
+    assert result.violations == (violation,)
+    assert len(result.surplus) == 1
+    assert result.invented == (invented, foreign)
 
 
 def test_a_reboot_orders_readings_after_the_boot_before():
     """Boot 2 seq 0 comes after boot 1 seq 5."""
     emitted = [seen(DOCK, 0, 10), seen(DOCK, 1, 20)]
-    found = place([row(DOCK, 0, 0, 30, boot=2), row(DOCK, 5, 0, 30, boot=1)], emitted, READERS, CLOCKS)
-    assert found.sighting_of == {("dock-1", 1, 5): ("dock-1", 0), ("dock-1", 2, 0): ("dock-1", 1)}
+    result = place([row(DOCK, 0, 0, 30, boot=2), row(DOCK, 5, 0, 30, boot=1)], emitted, READERS, CLOCKS)
+    assert result.sighting_of == {("dock-1", 1, 5): ("dock-1", 0), ("dock-1", 2, 0): ("dock-1", 1)}
 
 
 def test_true_pairs_include_the_tie_and_need_equal_keys():

@@ -75,7 +75,7 @@ def test_a_tail_of_zero_bytes_is_a_torn_end(tmp_path, zeros):
 
 
 @pytest.mark.parametrize(
-    ("line", "found", "expected"),
+    ("line", "problem", "expected"),
     [
         (b"nonsense\n", "'nonsense'", "one JSON object"),
         (b"[1]\n", "[1]", "one JSON object"),
@@ -93,7 +93,7 @@ def test_a_tail_of_zero_bytes_is_a_torn_end(tmp_path, zeros):
         (b"[" * 100_000 + b"\n", "[[[", "one JSON object"),
     ],
 )
-def test_a_malformed_line_is_an_error_with_its_place(tmp_path, line, found, expected):
+def test_a_malformed_line_is_an_error_with_its_place(tmp_path, line, problem, expected):
     """File, line number, what was found and what was expected; the records before it have been given."""
     path = write(tmp_path / "bad", *whole()[:2], line, *whole()[2:])
     given = []
@@ -101,7 +101,7 @@ def test_a_malformed_line_is_an_error_with_its_place(tmp_path, line, found, expe
         given.extend(open_trace(path).records())
     text = str(caught.value)
     assert text.startswith(f"{path} line 3: ")
-    assert found in text
+    assert problem in text
     assert expected in text
 
 

@@ -148,21 +148,23 @@ def test_an_agents_reader_on_the_terminal_reads_every_tag_of_a_capture(tmp_path)
     frames = [frame for record in records if record.direction == "rx" for frame in lines.feed(record.data)]
     tags = [s.key for frame in frames + lines.flush() if frame.ok for s in READERS["m6e"].sightings(frame)]
     assert tags
-    far, found, begun_us = PtyEnd(tmp_path / "port"), [], time.monotonic_ns() // 1000
+    far, readings, begun_us = PtyEnd(tmp_path / "port"), [], time.monotonic_ns() // 1000
     config = ReaderConfig("r", "m6e", str(tmp_path / "port"), "r/tags", 115200, 1000, 1_000_000, True)
     sample = ClockSample(0, 0, 0, "bounded")
-    thread = ReaderThread(config, "s", "g", lambda ns: ns // 1000, lambda: sample, lambda b: found.extend(b.readings))
+    thread = ReaderThread(
+        config, "s", "g", lambda ns: ns // 1000, lambda: sample, lambda b: readings.extend(b.readings)
+    )
     thread.start()
     played = play(player(TRACE, Decimal(5)), far, threading.Event())
     until = time.monotonic() + 20
-    while len(found) < len(tags) and time.monotonic() < until:
+    while len(readings) < len(tags) and time.monotonic() < until:
         time.sleep(0.01)
     thread.stop()
     thread.join(5)
     far.close()
     assert played.ended == "end of trace"
-    assert [one.key for one in found] == tags
-    assert all(begun_us - 4_000_000 < one.earliest_us <= one.latest_us for one in found)
+    assert [one.key for one in readings] == tags
+    assert all(begun_us - 4_000_000 < one.earliest_us <= one.latest_us for one in readings)
 
 
 def test_out_of_a_port(tmp_path):
@@ -250,7 +252,7 @@ def test_through_the_agent_every_tag_of_the_recording_is_stored(tmp_path):
     child = edge(TRACE, "--config", tmp_path / "edge.toml", "--speed", "max", "--json")
     out, err = child.communicate(timeout=60)
     assert child.returncode == 0, err
-    found = json.loads(out)
-    assert found["ended"] == "end of trace"
-    assert found["readings"] == found["waiting"] > 0
+    summary = json.loads(out)
+    assert summary["ended"] == "end of trace"
+    assert summary["readings"] == summary["waiting"] > 0
     assert Path(tmp_path / "state" / "spool.sqlite").exists()

@@ -92,7 +92,7 @@ def test_a_port_closed_by_another_thread_ends_reading_with_an_error(terminal):
     """The reading thread gets a PortError, whatever pyserial stumbles over."""
     _, path = terminal
     port = open_port(path, 115_200)
-    found: list[BaseException] = []
+    errors: list[BaseException] = []
     reading = threading.Event()
 
     def run() -> None:
@@ -101,14 +101,14 @@ def test_a_port_closed_by_another_thread_ends_reading_with_an_error(terminal):
                 reading.set()
                 port.read()
         except BaseException as error:
-            found.append(error)
+            errors.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()
     reading.wait()
     port.close()
     thread.join(10)
-    assert [type(error) for error in found] == [PortError]
+    assert [type(error) for error in errors] == [PortError]
 
 
 def test_a_port_that_returns_nothing_without_waiting_is_at_its_end():
