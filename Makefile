@@ -69,7 +69,7 @@ bench-edge: setup broker $(NODE)/.ready  ## Measure the gateway: decoders agains
 	@for bench in edge boards; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
 
 bench-correlation: setup  ## Measure the correlation beside DuckDB, Polars and plain Spark, the same answers checked.
-	@for bench in correlation operators eager spark; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
+	@for bench in correlation operators streaming_join spark; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
 
 bench-cep: setup $(FLINK)/.ready  ## Measure event patterns beside DuckDB and Flink (needs Java), the same answers checked.
 	@for bench in cep cep_count cep_spark; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done

@@ -31,16 +31,16 @@ _SIDE_FIELDS = 3
 class RuleSide:
     """One side of a rule: its input streams, and the shortest and longest stamp expected in them."""
 
-    __slots__ = ("pi_us", "rho_us", "streams")
+    __slots__ = ("longest_us", "shortest_us", "streams")
 
-    def __init__(self, streams: "list[str]", rho_us: int, pi_us: int) -> None:
-        self.streams, self.rho_us, self.pi_us = list(streams), rho_us, pi_us
+    def __init__(self, streams: "list[str]", shortest_us: int, longest_us: int) -> None:
+        self.streams, self.shortest_us, self.longest_us = list(streams), shortest_us, longest_us
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RuleSide) and _side_row(self) == _side_row(other)
 
     def __repr__(self) -> str:
-        return f"RuleSide({self.streams!r}, {self.rho_us}, {self.pi_us})"
+        return f"RuleSide({self.streams!r}, {self.shortest_us}, {self.longest_us})"
 
 
 class CompiledRule:
@@ -115,7 +115,7 @@ def _rule_row(rule: CompiledRule) -> "list[Any]":
 
 
 def _side_row(side: RuleSide) -> "list[Any]":
-    return [side.streams, side.rho_us, side.pi_us]
+    return [side.streams, side.shortest_us, side.longest_us]
 
 
 def _rule(row: "Any") -> CompiledRule:
@@ -139,7 +139,7 @@ def _rule(row: "Any") -> CompiledRule:
 def _side(row: "Any") -> RuleSide:
     if type(row) is not list or len(row) < _SIDE_FIELDS:
         raise WireError("rule side: found no array of streams, shortest and longest stamp")
-    streams, rho_us, pi_us = row[:_SIDE_FIELDS]
+    streams, shortest_us, longest_us = row[:_SIDE_FIELDS]
     if type(streams) is not list or not 0 < len(streams) <= MAX_RULE_STREAMS or not all(is_text(s) for s in streams):
         raise WireError(f"rule side: found no array of 1 to {MAX_RULE_STREAMS} stream names")
     if len(set(streams)) != len(streams):
@@ -147,9 +147,9 @@ def _side(row: "Any") -> RuleSide:
     for stream in streams:
         if stream.startswith(DERIVED_PREFIX):
             raise WireError("rule side: found a derived stream, expected streams of readers")
-    _int(pi_us, 0, MAX_SPAN_US, "longest stamp")
-    _int(rho_us, 0, pi_us, "shortest stamp")
-    return RuleSide(streams, rho_us, pi_us)
+    _int(longest_us, 0, MAX_SPAN_US, "longest stamp")
+    _int(shortest_us, 0, longest_us, "shortest stamp")
+    return RuleSide(streams, shortest_us, longest_us)
 
 
 def _int(value: "Any", low: int, high: int, what: str) -> int:

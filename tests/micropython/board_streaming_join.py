@@ -12,7 +12,7 @@ import time
 from whenabouts_protocol.streaming_join import StreamingJoin
 
 # Names that only the vectors say: what is flashed numbers those that stand nowhere as a text, as those of `options` do.
-NAMES = ("derived", "lo_us", "hi_us", "p", "q", "key_equal", "limit", "a", "b", "streams", "rho_us", "pi_us")
+NAMES = ("derived", "lo_us", "hi_us", "p", "q", "key_equal", "limit", "a", "b", "streams", "shortest_us", "longest_us")
 
 
 def replay(case):

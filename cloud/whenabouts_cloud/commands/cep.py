@@ -110,7 +110,7 @@ def _notices(counts: dict[str, Any]) -> list[Notice]:
     text = "Stream {}: no gateway has sent a watermark yet; results that need it wait"
     unheard = [Notice("stream.waiting", text.format(name), "stream", name) for name in counts.get("unheard", ())]
     text = "Gateway {} stamps without a group's clock: its readings are ordered only among themselves"
-    alone = [Notice("gateway.ungrouped", text.format(name), "gateway", name) for name in counts["ungrouped_at"]]
+    ungrouped = [Notice("gateway.ungrouped", text.format(name), "gateway", name) for name in counts["ungrouped_at"]]
     return full + unheard + alone
 
 

@@ -52,15 +52,9 @@ def publish(
     except (BrokerError, WireError) as error:
         raise click.ClickException(str(error)) from None
     if as_json:
-        reported = [
-            {"rule": p.rule.name, "where": p.where, "gateway": _where(p), "reason": p.reason} for p in placements
-        ]
-        reported_gateways = ["/".join(x) for x in messages]
-        click.echo(
-            json.dumps(
-                {"rules": reported, "gateways": reported_gateways, "refused": births.refused, "sent": not dry_run}
-            )
-        )
+        rules = [{"rule": p.rule.name, "where": p.where, "gateway": _where(p), "reason": p.reason} for p in placements]
+        gateways = ["/".join(x) for x in messages]
+        click.echo(json.dumps({"rules": rules, "gateways": gateways, "refused": births.refused, "sent": not dry_run}))
         return
     for p in placements:
         click.echo(f"rule {p.rule.name}: {_where(p) or 'in the cloud'} ({p.reason})")

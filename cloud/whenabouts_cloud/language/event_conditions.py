@@ -95,12 +95,12 @@ class Conditions:
             return Operation("!=", (expression, Constant(0.0)))
         if not isinstance(expression, str) and _is_truth(expression):
             return expression
-        raise self._fail(tree, f"found {_said(expression)}, expected a condition as in a.value > 3")
+        raise self._fail(tree, f"found {_describe(expression)}, expected a condition as in a.value > 3")
 
     def _number(self, tree: Any, depth: int) -> Expression:
         expression: Expression | str = self._any(tree, depth)
         if isinstance(expression, str) or _is_truth(expression):
-            raise self._fail(tree, f"found {_said(expression)}, expected a number or an attribute")
+            raise self._fail(tree, f"found {_describe(expression)}, expected a number or an attribute")
         return expression
 
     def _any(self, tree: Any, depth: int) -> Expression | str:
@@ -137,12 +137,12 @@ class Conditions:
         if len(numbers) == 2:
             for side, of in zip(numbers, (left, right), strict=True):
                 if _is_truth(side):
-                    raise self._fail(of, f"found {_said(side)}, expected a number or an attribute")
+                    raise self._fail(of, f"found {_describe(side)}, expected a number or an attribute")
             return Operation(cast(Op, str(sign)), tuple(numbers))
         text = next(x for x in operands if isinstance(x, str))
         attribute = operands[1] if isinstance(operands[0], str) else operands[0]
         if not isinstance(attribute, Attribute):
-            raise self._fail(tree, f'found "{text}" compared with {_said(attribute)}, expected an attribute')
+            raise self._fail(tree, f'found "{text}" compared with {_describe(attribute)}, expected an attribute')
         if sign not in ("=", "!="):
             raise self._fail(sign, f'found {sign} "{text}", expected = or !=: text has no order here')
         return TextIs(attribute, text, str(sign) == "=")
@@ -201,7 +201,7 @@ def _is_truth(x: Any) -> bool:
     )
 
 
-def _said(x: Any) -> str:
+def _describe(x: Any) -> str:
     if isinstance(x, str):
         return f'the text "{x}"'
     return f"the condition {x.text()}" if _is_truth(x) else f"the number {x.text()}"

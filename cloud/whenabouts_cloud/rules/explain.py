@@ -41,8 +41,8 @@ class Side:
 
     alias: str
     stream: str
-    rho_us: int
-    pi_us: int
+    shortest_us: int
+    longest_us: int
     bounds: tuple[Bounds, ...]
     probe_share: float
     keep_us: int

@@ -73,7 +73,7 @@ def _automaton_lines(e: EventsExplained) -> list[str]:
 def _side_lines(side: Side) -> list[str]:
     readings = "" if side.readings is None else f", {side.readings} readings"
     return [
-        f"  {side.alias} ({side.stream}), stamps of {_time(side.rho_us)} to {_time(side.pi_us)}",
+        f"  {side.alias} ({side.stream}), stamps of {_time(side.shortest_us)} to {_time(side.longest_us)}",
         f"    kept       {_time(side.keep_us)} after its middle{readings}",
         f"    tested     {100 * side.probe_share:.0f} % of what an order by maximum tests",
         *(f"    length {_time(b.length_us):>10}: {_bounds(b)}" for b in side.bounds),

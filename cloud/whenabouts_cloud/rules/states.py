@@ -176,7 +176,7 @@ class _Reader:
         value = self._side(tree.children[0])
         if isinstance(value, Value):
             return value
-        raise self._fail(tree, f"found {_said(value)}, expected a name or a comparison as in phone.room = 2")
+        raise self._fail(tree, f"found {_describe(value)}, expected a name or a comparison as in phone.room = 2")
 
     def _parts(self, trees: Any, depth: int) -> tuple[Predicate, ...]:
         """Read all parts before failing, so that a mistake in one hides no other."""
@@ -200,7 +200,7 @@ class _Reader:
             sides, sign = (sides[1], sides[0]), TURNED[sign]
         value, other = sides
         if not isinstance(value, Value):
-            raise self._fail(tree, f"found {_said(value)} compared with {_said(other)}, expected a name")
+            raise self._fail(tree, f"found {_describe(value)} compared with {_describe(other)}, expected a name")
         if isinstance(other, str) and sign not in ("=", "!="):
             raise self._fail(token, f'found {token} "{other}", expected = or !=: text has no order here')
         return Compared(sign, value, other)
@@ -221,5 +221,5 @@ class _Reader:
         return -number if tree.data == "negative" else number
 
 
-def _said(x: Value | float | str) -> str:
+def _describe(x: Value | float | str) -> str:
     return f'the text "{x}"' if isinstance(x, str) else f"the number {x:g}" if isinstance(x, float) else x.text()

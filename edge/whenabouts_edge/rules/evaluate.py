@@ -146,5 +146,14 @@ def _started(rule: CompiledRule, before: "EdgeRules | None", limit: "int | None"
     kept = rule.limit if limit is None else min(limit, rule.limit)
     a, b = rule.a, rule.b
     return StreamingJoin(
-        rule.lo_us, rule.hi_us, rule.p, rule.q, a.pi_us, b.pi_us, a.rho_us, b.rho_us, rule.key_equal, kept
+        rule.lo_us,
+        rule.hi_us,
+        rule.p,
+        rule.q,
+        a.longest_us,
+        b.longest_us,
+        a.shortest_us,
+        b.shortest_us,
+        rule.key_equal,
+        kept,
     )

@@ -37,10 +37,12 @@ def test_bounds_hold_for_every_partner(predicate, ct):
     holds = condition_of(e).holds
     for n, side in enumerate(e.sides):
         other = e.sides[1 - n]
-        assert [b.length_us for b in side.bounds] == sorted({side.rho_us, (side.rho_us + side.pi_us) // 2, side.pi_us})
+        assert [b.length_us for b in side.bounds] == sorted(
+            {side.shortest_us, (side.shortest_us + side.longest_us) // 2, side.longest_us}
+        )
         for bounds in side.bounds:
             base = (0, bounds.length_us)
-            for w in range(other.rho_us, other.pi_us + 1):
+            for w in range(other.shortest_us, other.longest_us + 1):
                 for t_max in range(-90, 90):
                     partner = (t_max - w, t_max)
                     matches = holds(*base, *partner) if n == 0 else holds(*partner, *base)
@@ -67,9 +69,9 @@ def test_readings_are_kept_as_long_as_said():
         other = e.sides[1 - n]
         delay_us = 50 if n == 0 else 20
         kept_us = side.keep_us - delay_us
-        one = (1000, 1000 + side.pi_us)
+        one = (1000, 1000 + side.longest_us)
         middle = (one[0] + one[1]) // 2
-        for w in range(other.rho_us, other.pi_us + 1):
+        for w in range(other.shortest_us, other.longest_us + 1):
             for late in range(1, 40):
                 t_max = middle + kept_us + late
                 partner = (t_max - w, t_max)
@@ -101,5 +103,5 @@ def test_a_rule_at_the_edge_says_where():
     [rule] = parse_rules(TEXT.format(predicate="|@a - @b| <= 15 us", ct="0.8")).rules
     e = explain(place([rule], [GatewayStream("x", "g", "s", 5), GatewayStream("y", "g", "s", 99)])[0], {"x": 1, "y": 1})
     assert (e.where, e.place) == ("edge", "s/g")
-    assert [(s.rho_us, s.pi_us) for s in e.sides] == [(2, 5), (3, 14)]
+    assert [(s.shortest_us, s.longest_us) for s in e.sides] == [(2, 5), (3, 14)]
     assert e.memory_bytes == 350 * 2

@@ -104,7 +104,7 @@ def test_the_compiled_form_is_integers_and_stream_names():
     ]
     assert decode_rules(encode_rules("hall", "g1", compiled)) == ("hall", "g1", compiled)
     known = place(rules("shelf", "shelf"), [stream("shelf/0", "g1", length_us_max=700_000)])
-    assert compile_rules(known, "hall", "g1")[0].a.pi_us == 700_000
+    assert compile_rules(known, "hall", "g1")[0].a.longest_us == 700_000
 
 
 def test_the_compiled_rule_gives_the_pairs_of_the_rule():
@@ -117,7 +117,16 @@ def test_the_compiled_rule_gives_the_pairs_of_the_rule():
     [rule] = parse_rules(text).rules
     [c] = compile_rules(place([rule], [stream("x", "g"), stream("y", "g")]), "hall", "g")
     eager = StreamingJoin(
-        c.lo_us, c.hi_us, c.p, c.q, c.a.pi_us, c.b.pi_us, c.a.rho_us, c.b.rho_us, c.key_equal, c.limit
+        c.lo_us,
+        c.hi_us,
+        c.p,
+        c.q,
+        c.a.longest_us,
+        c.b.longest_us,
+        c.a.shortest_us,
+        c.b.shortest_us,
+        c.key_equal,
+        c.limit,
     )
     chance = random.Random(4)
     seen, found, wanted = ([], []), set(), set()
