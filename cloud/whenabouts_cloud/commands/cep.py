@@ -111,7 +111,7 @@ def _notices(counts: dict[str, Any]) -> list[Notice]:
     unheard = [Notice("stream.waiting", text.format(name), "stream", name) for name in counts.get("unheard", ())]
     text = "Gateway {} stamps without a group's clock: its readings are ordered only among themselves"
     ungrouped = [Notice("gateway.ungrouped", text.format(name), "gateway", name) for name in counts["ungrouped_at"]]
-    return full + unheard + alone
+    return full + unheard + ungrouped
 
 
 _TROUBLES = {

@@ -52,9 +52,9 @@ def publish(
     except (BrokerError, WireError) as error:
         raise click.ClickException(str(error)) from None
     if as_json:
-        rules = [{"rule": p.rule.name, "where": p.where, "gateway": _where(p), "reason": p.reason} for p in placements]
+        placed = [{"rule": p.rule.name, "where": p.where, "gateway": _where(p), "reason": p.reason} for p in placements]
         gateways = ["/".join(x) for x in messages]
-        click.echo(json.dumps({"rules": rules, "gateways": gateways, "refused": births.refused, "sent": not dry_run}))
+        click.echo(json.dumps({"rules": placed, "gateways": gateways, "refused": births.refused, "sent": not dry_run}))
         return
     for p in placements:
         click.echo(f"rule {p.rule.name}: {_where(p) or 'in the cloud'} ({p.reason})")
