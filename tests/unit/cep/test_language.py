@@ -237,7 +237,7 @@ def test_next_and_strict_are_negations():
         ("SKIP TO NEXT", {"skip": "to_next"}),
         ("NEXT SKIP PAST LAST", {"select": "next", "skip": "past_last"}),
         ("WHEN SURE", {}),
-        ("ON ARRIVAL PER key OVER 0.5", {"emit_row": "arrival", "mode": "over", "probability": Fraction(1, 2)}),
+        ("ON ARRIVAL PER key OVER 0.5", {"emit": "arrival", "mode": "over", "probability": Fraction(1, 2)}),
     ],
 )
 def test_the_words_after_the_window(words, expected):

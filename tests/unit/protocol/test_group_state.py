@@ -29,7 +29,7 @@ def test_a_clock_only_report_has_no_values():
     """It names the state that is still on, and is refused with values, in writing and in reading."""
     state = state_of(reading(attrs_of("office", VIEW, 1, evidence=True)))
     assert (state.evidence, state.number, state.values) == (True, 2, {})
-    with pytest.raises(ValueError, match="clock-only report: found 1 values, expected none"):
+    with pytest.raises(ValueError, match="clock heartbeat: found 1 values, expected none"):
         attrs_of("office", VIEW, 1, {"speaker": True}, evidence=True)
     assert state_of(reading({**attrs_of("office", VIEW, 1, evidence=True), "speaker": True})) is None
     assert state_of(reading(attrs_of("office", VIEW, 1, evidence=True), value=False)) is None

@@ -111,7 +111,7 @@ def test_a_world_without_time_for_all_cycles_is_refused():
 
 
 def test_a_run_is_judged_by_what_truly_was():
-    """Tenths; the clock of b is 0.3 s late, so stamps show a second stretch, of 0.2 s, that never was.
+    """Tenths; the clock of b is 0.3 s late, so stamps show a second stretch, of 0.2 s, that never happened.
 
     a   [10       50)         [100      140)
     b          [49   80)                  [141  170)       as stamped: [46  77)  [138  167)
@@ -126,8 +126,8 @@ def test_a_run_is_judged_by_what_truly_was():
     assert summary.misjudged == (Misjudged(13_800_000, 200_000, 100_000),)
     assert summary.sound
     text = "\n".join(together_lines("both", summary))
-    assert "plain timestamps show all at once for 0.20 s. That never was: one had gone 100 ms before" in text
-    assert "DEFINITELY told 0 that never were." in text
+    assert "plain timestamps show all at once for 0.20 s. That never happened: one had left 100 ms before" in text
+    assert "DEFINITELY gave 0 that never happened." in text
 
 
 def test_what_the_job_emits_wrongly_twice_or_not_at_all_is_seen():
@@ -141,7 +141,7 @@ def test_what_the_job_emits_wrongly_twice_or_not_at_all_is_seen():
     silent = summarise_together((A, B), reads, landed, [])
     assert (silent.job, silent.absent, silent.sound) == (PairScore(0, 0, 1), 1, False)
     assert not silent.misjudged
-    assert "Plain timestamps told nothing wrong" in "\n".join(together_lines("both", silent))
+    assert "Plain timestamps gave no wrong result" in "\n".join(together_lines("both", silent))
 
 
 def test_a_stretch_that_stamps_leave_open_need_not_be_emitted():
