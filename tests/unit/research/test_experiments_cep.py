@@ -81,7 +81,7 @@ def test_negation_before_the_last_event_makes_eager_wrong_and_everyone_wait(quic
     rows = [n for n, name in enumerate(early.x) if name.startswith(("AB!CD ", "ABDEF!CG"))]
     assert len(rows) == 4
     for n in rows:
-        assert early.series["taken back, eager"][n] > 1
+        assert early.series["retracted, on arrival"][n] > 1
         assert early.series["must wait, infa_hts"][n] > 95
         assert wait.series["infa_hts"][n] == wait.series["kslack"][n]
 

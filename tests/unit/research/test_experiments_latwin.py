@@ -213,7 +213,7 @@ def test_the_readings_of_a_window_agree_with_every_instant(seed):
 
 KEYS = [
     "latwin-table2", "latwin-time", "latwin-fig7", "latwin-sound", "latwin-fig4", "latwin-fig4-space", "latwin-fig6",
-    "latwin-fig5", "latwin-fig5-space", "latwin-hybrid", "latwin-told", "latwin-told-wait",
+    "latwin-fig5", "latwin-fig5-space", "latwin-hybrid", "latwin-emitted", "latwin-emitted-wait",
 ]  # fmt: skip
 
 
@@ -241,8 +241,8 @@ def test_every_figure_is_measured(quick):
 
 def test_nothing_that_never_was_is_told(quick):
     """No verdict of the sound Def names runs that did not truly overlap; with short delays hardly a stretch is missed."""
-    assert quick["latwin-told"].remark.startswith("0 of all verdicts")
-    for name, percent in zip(quick["latwin-told"].x, quick["latwin-told"].series["3 processes"], strict=True):
+    assert quick["latwin-emitted"].remark.startswith("0 of all verdicts")
+    for name, percent in zip(quick["latwin-emitted"].x, quick["latwin-emitted"].series["3 processes"], strict=True):
         assert percent == 100 or name in ("silent", "no messages, 10 s, 10 s")
 
 

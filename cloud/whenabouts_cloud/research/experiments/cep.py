@@ -223,7 +223,7 @@ def _hard(size: Size, seed: int, say: Say) -> list[Figure]:
     """Figures for a negation just before the last event, and for events late by up to the window."""
     cases = [(TABLE_1, K_UNITS_LONG), (HARD_SHORT, K_UNITS), (HARD_LONG, K_UNITS), (TABLE_1, K_UNITS)]
     x, waits = [], {"infa_hts": [], "kslack": []}  # type: tuple[list[str], Series]
-    shares: Series = {"taken back, eager": [], "must wait, infa_hts": []}
+    shares: Series = {"retracted, on arrival": [], "must wait, infa_hts": []}
     for text, k_units in cases:
         for late in (20, 50):
             say(f"{text}, K {k_units}, {late} % late")
@@ -233,11 +233,11 @@ def _hard(size: Size, seed: int, say: Say) -> list[Figure]:
             if not set(rows_of(eager.emitted)) - set(rows_of(eager.retracted)) == set(rows_of(sure.emitted)):
                 raise AssertionError(f"{text}: on arrival folds to other matches than final ones")
             x.append(f"{text.partition(' WITHIN')[0][4:-1].replace(', ', '')} K{k_units} {late}%")
-            shares["taken back, eager"].append(100 * len(eager.retracted) / max(1, len(eager.emitted)))
+            shares["retracted, on arrival"].append(100 * len(eager.retracted) / max(1, len(eager.emitted)))
             shares["must wait, infa_hts"].append(100 * float(sure.must_wait.mean()) if len(sure.emitted) else 0.0)
             waits["infa_hts"].append(sure.mean_wait_units)
             waits["kslack"].append(slack.mean_wait_units)
-    back = shares["taken back, eager"]
+    back = shares["retracted, on arrival"]
     saved = waits["kslack"][0] / waits["infa_hts"][0] if waits["infa_hts"][0] else 0.0
     early = Figure(
         "cep-hard-early", "not in the paper", "emitted too early and retracted; not final at once", "pattern, K, late",

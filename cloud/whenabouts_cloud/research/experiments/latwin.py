@@ -190,8 +190,8 @@ def _figure_7(size: Size, judged: list[_Judged]) -> list[Figure]:
         "latwin-sound", "not in the paper", f"verdicts of Def by true time, W = {WINDOW}", "processes", "percent of windows",
         size.processes,
         {
-            "paper's Def: wrong, of those told": [100 - one.truly for one in judged],
-            "sound Def: told, of those that held": [one.kept for one in judged],
+            "paper's Def: wrong, of those emitted": [100 - one.truly for one in judged],
+            "sound Def: emitted, of those that held": [one.kept for one in judged],
         },
         "An execution need not pass the window's lattice, so the paper's Def emits false verdicts: up to "
         f"{max(100 - one.truly for one in judged):.1f} % of its verdicts. The sound Def keeps the begin of runs and "

@@ -87,14 +87,14 @@ def emitted_figures(processes: tuple[int, ...], hours: int, seed: int, say: Say)
     reports, best = x.index("reports"), x.index("reports, 100 ms, 1 s")
     last = f"{processes[-1]} processes"
     recall = Figure(
-        "latwin-told", "not in the paper", f"true stretches that the sound Def emits, W = {WINDOW}", label, "percent", x,
+        "latwin-emitted", "not in the paper", f"true stretches that the sound Def emits, W = {WINDOW}", label, "percent", x,
         recalls,
         f"{wrong} of all verdicts are contradicted by true time, over {stretches} stretches. Heartbeats, also those "
         "with only a clock, begin no state; they report that a state still lasts. A stretch too short for the clocks is not "
         "emitted; with silent receipts the runs have to end first, and many have left the window by then.",
     )  # fmt: skip
     wait = Figure(
-        "latwin-told-wait", "not in the paper", f"from the begin of a stretch to its verdict, W = {WINDOW}", label, "s", x,
+        "latwin-emitted-wait", "not in the paper", f"from the begin of a stretch to its verdict, W = {WINDOW}", label, "s", x,
         waits,
         f"With clock heartbeats the median is {waits[f'{last}, median'][reports]:.1f} s at {last}, as fast as with "
         f"receipts as states ({waits[f'{last}, median'][0]:.1f} s); silent receipts delay it to the next change "
