@@ -94,7 +94,7 @@ def emitted_figures(processes: tuple[int, ...], hours: int, seed: int, say: Say)
         "emitted; with silent receipts the runs have to end first, and many have left the window by then.",
     )  # fmt: skip
     wait = Figure(
-        "latwin-emitted-wait", "not in the paper", f"from the begin of a stretch to its verdict, W = {WINDOW}", label, "s", x,
+        "latwin-emitted-wait", "not in the paper", f"begin of a stretch to its verdict, W = {WINDOW}", label, "s", x,
         waits,
         f"With clock heartbeats the median is {waits[f'{last}, median'][reports]:.1f} s at {last}, as fast as with "
         f"receipts as states ({waits[f'{last}, median'][0]:.1f} s); silent receipts delay it to the next change "
