@@ -30,39 +30,39 @@ def rule(body):
 
 def test_every_order_of_arrival_ends_in_the_complete_state():
     """One state for each set of types; negated types are in none, a type that is there changes nothing."""
-    found = of("SEQ(A, B, !X, C, A)")
-    assert (found.letters, len(found.states), found.needs) == ((("A",), ("B",), ("C",)), 8, (7,))
+    states = of("SEQ(A, B, !X, C, A)")
+    assert (states.letters, len(states.states), states.needs) == ((("A",), ("B",), ("C",)), 8, (7,))
     for order in permutations("ABC"):
         state = 0
         for name in order:
-            assert not found.is_complete(state)
-            assert state in found.states
-            state = dict(found.transitions(state))[name]
-            assert name not in dict(found.transitions(state))
-        assert found.is_complete(state)
-    assert found.layers() == {0: (1, 0), 1: (3, 0), 2: (3, 0), 3: (1, 1)}
-    assert found.names(5) == ("A", "C")
+            assert not states.is_complete(state)
+            assert state in states.states
+            state = dict(states.transitions(state))[name]
+            assert name not in dict(states.transitions(state))
+        assert states.is_complete(state)
+    assert states.layers() == {0: (1, 0), 1: (3, 0), 2: (3, 0), 3: (1, 1)}
+    assert states.names(5) == ("A", "C")
 
 
 def test_a_variant_is_enough():
     """Alternatives: complete as soon as one has all it needs; an event of a type brings every element that takes it."""
-    found = of("SEQ(A, OR(B, SEQ(C, D)))")
-    assert sorted(found.names(need) for need in found.needs) == [("A", "B"), ("A", "C", "D")]
-    found = of("SEQ((A | B), B)")
-    assert dict(found.transitions(0)) == {"A": 1, "B": 3}
-    assert found.needs == (3,)
-    assert found.states == (0, 1, 3)
+    states = of("SEQ(A, OR(B, SEQ(C, D)))")
+    assert sorted(states.names(need) for need in states.needs) == [("A", "B"), ("A", "C", "D")]
+    states = of("SEQ((A | B), B)")
+    assert dict(states.transitions(0)) == {"A": 1, "B": 3}
+    assert states.needs == (3,)
+    assert states.states == (0, 1, 3)
     assert of("OR(A, SEQ(A, B))").needs == (1,)  # B is never waited for
 
 
 def boxes(root):
     """(x, y, width, height) of the boxes and the texts in each."""
-    found = []
+    rects = []
     for group in root.iter(f"{SVG}g"):
         rect = group.find(f"{SVG}rect")
         texts = [(int(t.get("x")), int(t.get("y")), t.text) for t in group.findall(f"{SVG}text")]
-        found.append((tuple(int(rect.get(n)) for n in ("x", "y", "width", "height")), texts))
-    return found
+        rects.append((tuple(int(rect.get(n)) for n in ("x", "y", "width", "height")), texts))
+    return rects
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,12 @@ def boxes(root):
 )  # fmt: skip
 def test_the_picture_has_a_box_for_each_state_and_none_covers_another(text):
     """Text inside its box, boxes inside the picture and apart; beyond 32 states a box for each number of types."""
-    found = of(text)
-    root = ET.fromstring(svg(found, text, ["a note <&>"]))
+    states = of(text)
+    root = ET.fromstring(svg(states, text, ["a note <&>"]))
     width, height = int(root.get("width")), int(root.get("height"))
     drawn = boxes(root)
-    small = len(found.states) <= MAX_DRAWN
-    assert len(drawn) == (len(found.states) if small else len(found.layers()))
+    small = len(states.states) <= MAX_DRAWN
+    assert len(drawn) == (len(states.states) if small else len(states.layers()))
     for (x, y, w, h), texts in drawn:
         assert min(x, y) >= 0
         assert x + w <= width
@@ -89,20 +89,20 @@ def test_the_picture_has_a_box_for_each_state_and_none_covers_another(text):
             assert apart
     moves = [p for p in root.iter(f"{SVG}path") if p.find(f"{SVG}title") is not None]
     if small:
-        assert len(moves) == sum(len(list(found.transitions(state))) for state in found.states)
+        assert len(moves) == sum(len(list(states.transitions(state))) for state in states.states)
     words = [t.text for t in root.iter(f"{SVG}text")]
     assert "a note <&>" in words
-    assert {f"{name} arrives" for name in found.moves} <= set(words)
+    assert {f"{name} arrives" for name in states.moves} <= set(words)
     doubles = [r for r in root.iter(f"{SVG}rect") if r.get("class") == "inner"]
-    assert len(doubles) == (sum(map(found.is_complete, found.states)) if small else 1)
+    assert len(doubles) == (sum(map(states.is_complete, states.states)) if small else 1)
 
 
 def test_very_many_states_are_not_counted():
     """17 types in any order are more states than are listed; the picture says so."""
     parts = ", ".join(f"T{n}" for n in range(17))
-    found = automaton(Pattern.parse(f"OR({parts}) WITHIN 1"))
-    assert (found.states, found.layers()) == (None, {})
-    assert "more than 65536 states of 17 types" in svg(found, "many")
+    states = automaton(Pattern.parse(f"OR({parts}) WITHIN 1"))
+    assert (states.states, states.layers()) == (None, {})
+    assert "more than 65536 states of 17 types" in svg(states, "many")
 
 
 @pytest.mark.parametrize(

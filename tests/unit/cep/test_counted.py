@@ -35,15 +35,16 @@ def defined(text, rows):
     job, points = rule(text), middles(rows)
     plain = rule(text.split(" COUNT")[0])
     of = {(r["gateway"], r["seq"]): r for r in points}
-    found = {}
+    matches_at = {}
     for match in expected(plain, points):
         events = [(name, of[gateway, seq]) for name, gateway, seq in match]
         last = max(r["t_min"] for _, r in events)
         begin = None if job.count.every_us is None else last // job.count.every_us * job.count.every_us
         key = events[0][1]["key"] if job.pattern.per_key else None
-        found.setdefault((key, begin), []).append(events)
+        matches_at.setdefault((key, begin), []).append(events)
     return {
-        at: (len(matches), [aggregate(matches, *one) for one in job.count.aggregates]) for at, matches in found.items()
+        at: (len(matches), [aggregate(matches, *one) for one in job.count.aggregates])
+        for at, matches in matches_at.items()
     }
 
 
@@ -68,17 +69,17 @@ def number(row, column):
 def as_counts(*tables):
     """The same of rows of COUNT, each key and stretch once."""
     rows = pa.concat_tables([COUNT.empty_table(), *tables]).to_pylist()
-    found = {(r["key"], r["t_min"]): (r["matches"], [x["value"] for x in r["aggregates"]]) for r in rows}
-    assert len(found) == len(rows) == len({r["result_id"] for r in rows})
+    counts = {(r["key"], r["t_min"]): (r["matches"], [x["value"] for x in r["aggregates"]]) for r in rows}
+    assert len(counts) == len(rows) == len({r["result_id"] for r in rows})
     assert all(r["exact"] for r in rows)
-    return found
+    return counts
 
 
-def equal(found, wanted):
-    assert found.keys() == wanted.keys()
+def equal(counts, wanted):
+    assert counts.keys() == wanted.keys()
     for at, (matches, aggregates) in wanted.items():
-        assert found[at][0] == matches
-        for a, b in zip(found[at][1], aggregates, strict=True):
+        assert counts[at][0] == matches
+        for a, b in zip(counts[at][1], aggregates, strict=True):
             assert (a is None) == (b is None)
             assert a is None or math.isclose(a, b, rel_tol=1e-12)
 
@@ -92,11 +93,11 @@ def watermarks(job, us):
 def test_all_at_once_is_what_the_definition_lists(text):
     """Repeats, texts and nothing among the values; stamps longer than a point at their middles."""
     job, rows = rule(text), random_readings(seed=3, count=140)
-    found = counts_of(job, events_table(job, rows + rows[:30]))
+    out = counts_of(job, events_table(job, rows + rows[:30]))
     wanted = defined(text, rows)
     assert len(wanted) > 2
-    equal(as_counts(found.counts), wanted)
-    assert found.middles > 10
+    equal(as_counts(out.counts), wanted)
+    assert out.middles > 10
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.deep)])

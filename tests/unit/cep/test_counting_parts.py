@@ -18,8 +18,8 @@ NAMES = ["A", "B", "C", "D"]
 
 def tables_of(text):
     """The tables of a pattern, and the bit of each of its types."""
-    found = countable(Pattern.parse(text, unit_us=1).plan(NAMES), len(NAMES), [], {})
-    return found.tables, [int(mask) for mask in found.type_mask]
+    counted = countable(Pattern.parse(text, unit_us=1).plan(NAMES), len(NAMES), [], {})
+    return counted.tables, [int(mask) for mask in counted.type_mask]
 
 
 @given(st.lists(st.lists(st.floats(-100, 100), max_size=5), max_size=4))

@@ -98,11 +98,11 @@ def test_several_patterns_tell_which_of_them():
 def test_detect_agrees_with_the_definition_of_a_paper_query():
     """The engine in arrival order and the batch give the same 436 matches."""
     events = workload(1000, 1, 0.5)
-    found = detect(TABLE_1, NAMES, *events)
+    matches = detect(TABLE_1, NAMES, *events)
     one = engine(TABLE_1, NAMES, k=SLACK)
     emitted = np.concatenate([one.feed(*events).matches, one.finish().matches])
-    assert np.array_equal(found, emitted[np.lexsort(emitted.T[::-1])])
-    assert len(found) > 100
+    assert np.array_equal(matches, emitted[np.lexsort(emitted.T[::-1])])
+    assert len(matches) > 100
 
 
 @pytest.mark.parametrize(
@@ -300,9 +300,9 @@ def test_functions_that_make_no_arrays_are_compiled_without_counting_references(
 
     @bare
     def total(numbers):
-        found = 0
+        result = 0
         for number in numbers:
-            found += number
-        return found
+            result += number
+        return result
 
     assert total(np.arange(10)) == 45

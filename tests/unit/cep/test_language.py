@@ -313,9 +313,9 @@ def test_windows_and_groups_as_they_are_written():
 )  # fmt: skip
 def test_a_mistake_is_named_with_its_place(text, column, said):
     """Line, column, what was found and what was expected; nothing else is complained about."""
-    found = mistakes(text)
-    assert [x[:2] for x in found] == [(1, column)], found
-    assert said in found[0][2]
+    reported = mistakes(text)
+    assert [x[:2] for x in reported] == [(1, column)], reported
+    assert said in reported[0][2]
 
 
 def test_all_mistakes_of_a_pattern_are_reported_at_once():
@@ -348,16 +348,16 @@ def test_what_only_the_plan_can_find_is_a_value_error():
 def test_the_text_of_a_pattern_is_read_back_as_the_pattern(pattern):
     """`text` and `parse` are inverse, so equal texts are equal patterns; and every pattern that is read has a plan."""
     try:
-        found = Pattern.parse(pattern.text())
+        parsed = Pattern.parse(pattern.text())
     except RuleError as error:
         above_a_limit = re.search(
             r"(alternatives|up to \d+ events|more than \d+ conditions|negations in one|steps of)", str(error)
         )
         assume(not above_a_limit and "never in one match" not in str(error))
         raise
-    assert found == pattern
-    assert found.text() == pattern.text()
-    assert len(found.plan("ABC").alternatives) >= 1
+    assert parsed == pattern
+    assert parsed.text() == pattern.text()
+    assert len(parsed.plan("ABC").alternatives) >= 1
 
 
 @given(st.text(alphabet='SEQANDOR(,)!|{}+ab 12.WITHIN<PERkeyWHERE"=-*[]NEXT\n', max_size=80))
@@ -383,14 +383,14 @@ def test_very_long_conditions_are_refused_or_read():
 
 def test_a_rule_knows_its_streams_its_bound_and_its_longest_stamp():
     """Types are streams; K covers the widest pair of delays and offsets; a stream without LENGTH counts as the window."""
-    found = parse_rules(STREAMS + "RULE r AT CLOUD SEQ(t a, !s, t b) WITHIN 1 h PER key OVER 90 %")
-    [rule] = found.rules
+    parsed = parse_rules(STREAMS + "RULE r AT CLOUD SEQ(t a, !s, t b) WITHIN 1 h PER key OVER 90 %")
+    [rule] = parsed.rules
     assert isinstance(rule, CepRule)
     assert (rule.name, rule.type_names, rule.place) == ("r", ("t", "s"), "cloud")
     assert rule.bound_us == 5_000_000  # of t, whose stamps are 4 s earlier than the clock, less than s's 0
     assert rule.longest_us == 3_600_000_000
     assert rule.plan() == rule.pattern.plan(("t", "s"), 3_600_000_000)
-    assert (found.cep_rules, found.correlate_rules) == ((rule,), ())
+    assert (parsed.cep_rules, parsed.correlate_rules) == ((rule,), ())
     assert parse_rules(rule.text()).rules == (rule,)
     [alone] = parse_rules(STREAMS + "RULE r SEQ(s) WITHIN 1 h").rules
     assert (alone.bound_us, alone.longest_us) == (2_000_000, 3_000_000)
@@ -421,7 +421,7 @@ def test_the_parts_that_read_a_pattern():
     assert (pattern, [str(x) for x in seen], len(noted)) == (None, ["A", "B"], 1)
     where = next(x for x in tree.children if x.data == "where").children[0]
     conditions = Conditions(Notes(noted), [(Event(("A",), "a"), None)])
-    found = conditions.read(where)
-    assert [x.text() for x in found] == ["a.x > 1", "a.y < 2", "a.z != 0"]
-    assert [x for one in found for x in conjuncts(one)] == found
-    assert len(program(found[0], lambda _: 0, {"x": 3}.__getitem__)) == 3
+    terms = conditions.read(where)
+    assert [x.text() for x in terms] == ["a.x > 1", "a.y < 2", "a.z != 0"]
+    assert [x for one in terms for x in conjuncts(one)] == terms
+    assert len(program(terms[0], lambda _: 0, {"x": 3}.__getitem__)) == 3

@@ -25,40 +25,40 @@ events = st.lists(st.tuples(st.sampled_from(TYPES), st.integers(0, 6), attribute
 windows = st.integers(0, 7)
 
 
-def agree(pattern, found):
+def agree(pattern, readings):
     """Both ways to find the matches of a pattern."""
     try:
         if max(len(shape.positives) for shape, _ in alternative_shapes(pattern)) > 5:
             return False
     except ValueError:
         return False
-    assert by_plan(pattern.plan(TYPES), TYPES, found) == by_pattern(pattern, found)
+    assert by_plan(pattern.plan(TYPES), TYPES, readings) == by_pattern(pattern, readings)
     return True
 
 
 @given(roots(), windows, st.booleans(), events)
 @settings(max_examples=examples(200), deadline=None)
-def test_groups_gaps_alternatives_and_repetitions(root, window_us, strict, found):
+def test_groups_gaps_alternatives_and_repetitions(root, window_us, strict, readings):
     """SEQ, AND and OR in each other, with negation and repetition anywhere: the variants are the pattern."""
-    assume(agree(Pattern(root, window_us, strict_window=strict), found))
+    assume(agree(Pattern(root, window_us, strict_window=strict), readings))
 
 
 @given(st.data(), roots(), windows, events)
 @settings(max_examples=examples(200), deadline=None)
-def test_conditions_reach_the_events_that_they_name(data, root, window_us, found):
+def test_conditions_reach_the_events_that_they_name(data, root, window_us, readings):
     """On one event, on several, on negated ones, on repetitions; missing attributes."""
     where = tuple(one for _ in range(2) for one in conjuncts(data.draw(conditions(root))))
-    assume(agree(Pattern(root, window_us, where=where), found))
+    assume(agree(Pattern(root, window_us, where=where), readings))
 
 
 @given(st.data(), roots(), windows, st.sampled_from(["next", "strict"]), st.booleans(), events)
 @settings(max_examples=examples(200), deadline=None)
 def test_neighbours_have_nothing_between_them_that_could_have_been_taken(
-    data, root, window_us, select, conditional, found
+    data, root, window_us, select, conditional, readings
 ):
     """NEXT and STRICT: walking through a match in time, no event was passed over that could have come next."""
     where = tuple(conjuncts(data.draw(conditions(root, indices=False)))) if conditional else ()
-    assume(agree(Pattern(root, window_us, select=select, where=where), found))
+    assume(agree(Pattern(root, window_us, select=select, where=where), readings))
 
 
 NEIGHBOURS = [
@@ -89,8 +89,8 @@ def test_neighbours_of_repetitions_in_every_order_of_events(text, select):
         plan = pattern.plan(TYPES)
         for n, word in enumerate(product(TYPES, repeat=4 if "value <" in where or "d." in where else 5)):
             values = (0, 1, 0, 1, 1) if n % 2 == 0 else [(n + t * 5) % 3 for t in range(5)]
-            found = [(name, t, {"value": float(values[t])}) for t, name in enumerate(word)]
-            meant = by_pattern(pattern, found)
-            assert by_plan(plan, TYPES, found) == meant
+            readings = [(name, t, {"value": float(values[t])}) for t, name in enumerate(word)]
+            meant = by_pattern(pattern, readings)
+            assert by_plan(plan, TYPES, readings) == meant
             matches += len(meant)
     assert matches > 0

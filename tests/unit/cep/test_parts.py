@@ -255,5 +255,5 @@ def test_a_search_that_wants_more_room_tells_each_match_once():
     one = engine(Pattern.parse("SEQ(A, B, !C, D) WITHIN 100", unit_us=1), ["A", "B", "C", "D"], k=30)
     codes = np.array([["A", "B", "C", "D"].index(name) for name in types])
     out = one.feed(codes, np.zeros(81, np.int64), np.arange(81))
-    found = np.concatenate([out.matches, one.finish().matches])
-    assert found.tolist() == [[a, b, 80] for a in range(40) for b in range(40, 80)]
+    matches = np.concatenate([out.matches, one.finish().matches])
+    assert matches.tolist() == [[a, b, 80] for a in range(40) for b in range(40, 80)]

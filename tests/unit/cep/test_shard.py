@@ -43,10 +43,10 @@ def watermarks(job, us):
 def test_all_at_once_is_the_definition(name):
     """Repeats and readings of no rule among the events."""
     job, rows = rule(name), random_readings(seed=len(name), count=110)
-    found = matches_of(job, events_table(job, rows + rows[:40])).matches
+    matches = matches_of(job, events_table(job, rows + rows[:40])).matches
     wanted = expected(job, rows)
     assert len(wanted) > 2
-    assert as_matches(found) == wanted
+    assert as_matches(matches) == wanted
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.deep) for n in (1, 2))])
@@ -91,10 +91,10 @@ def test_causal_order_is_what_gateways_knew_whatever_comes_when(seed):
     assert len(wanted) > 10
     known = Views()
     known.add(views_table(rows))
-    found = matches_of(job, events_table(job, rows + rows[:40]), known)
-    assert as_matches(found.matches) == wanted
+    result = matches_of(job, events_table(job, rows + rows[:40]), known)
+    assert as_matches(result.matches) == wanted
     alone = {(r["gateway"], r["seq"]) for r in rows if r["gateway"] == "g3" and r["key"]}
-    assert len(found.ungrouped) == len(alone) > 0
+    assert len(result.ungrouped) == len(alone) > 0
     reached, ordered = dict.fromkeys(GATEWAYS, 0), []
     for row in rows:  # a gateway's readings land in their order
         reached[row["gateway"]] = max(reached[row["gateway"]], row["t_max"] + rng.choice([0, 0, 90 * MS]))

@@ -38,16 +38,16 @@ def ask(mode, alternative, stamps, *negated, window=ENDLESS, strict=False, p=Fra
     plan = Plan((), (alternative,), len(stamps), window, strict, mode, p)
     a, b = np.array(stamps, np.int64).T
     lists = []
-    for k, found in enumerate(negated):
-        low, high = np.array(found, np.int64).reshape(-1, 2).T
-        ids = names[k] if names else range(1000 * (k + 1), 1000 * (k + 1) + len(found))
-        lists.append((np.array([0, len(found)]), low, high, np.array(ids, np.int64)))
+    for k, intervals in enumerate(negated):
+        low, high = np.array(intervals, np.int64).reshape(-1, 2).T
+        ids = names[k] if names else range(1000 * (k + 1), 1000 * (k + 1) + len(intervals))
+        lists.append((np.array([0, len(intervals)]), low, high, np.array(ids, np.int64)))
     keep, value = refine(alternative, plan, a[None], b[None], lists, np.arange(len(a))[None], **options)
     return bool(keep[0]), float(value[0])
 
 
 @pytest.mark.parametrize(
-    ("stamps", "window", "strict", "found"),
+    ("stamps", "window", "strict", "expected"),
     [
         ([(5, 5), (5, 5)], 9, False, False),
         ([(4, 5), (5, 5)], 9, False, True),
@@ -61,13 +61,13 @@ def ask(mode, alternative, stamps, *negated, window=ENDLESS, strict=False, p=Fra
         ([(0, 1), (5, 5), (5, 6)], 4, False, False),  # c would have to be after 5
     ],
 )
-def test_possible_is_exact_at_ties_and_borders(stamps, window, strict, found):
+def test_possible_is_exact_at_ties_and_borders(stamps, window, strict, expected):
     """Strict order, closed stamps, closed or open window: touching ends decide."""
-    assert ask("possible", chain(len(stamps)), stamps, window=window, strict=strict)[0] is found
+    assert ask("possible", chain(len(stamps)), stamps, window=window, strict=strict)[0] is expected
 
 
 @pytest.mark.parametrize(
-    ("gap", "x", "found"),
+    ("gap", "x", "expected"),
     [
         # a [0,10]  e [5,15]
         ((1, 2), (3, 12), True),
@@ -79,9 +79,9 @@ def test_possible_is_exact_at_ties_and_borders(stamps, window, strict, found):
         ((0, 0), (6, 9), False),  # within 9 of both
     ],
 )
-def test_possible_looks_for_a_way_round_the_negated_event(gap, x, found):
+def test_possible_looks_for_a_way_round_the_negated_event(gap, x, expected):
     """Inner, leading, trailing and all-round gaps with a window of 9."""
-    assert ask("possible", chain(2, gap), [(0, 10), (5, 15)], [x], window=9)[0] is found
+    assert ask("possible", chain(2, gap), [(0, 10), (5, 15)], [x], window=9)[0] is expected
 
 
 def test_each_order_of_unordered_events_is_tried():
@@ -93,9 +93,9 @@ def test_each_order_of_unordered_events_is_tried():
     """
     alternative, none = unordered(2, (1, 2)), np.zeros(0, np.int64)
     a, b = np.array([[0, 3], [0, 4]]), np.array([[2, 4], [2, 4]])  # the second: a before 2, b at 4
-    found = Obstacles(np.array([0, 1, 2]), np.array([3, 3]), np.array([3, 3]), np.array([1, 1]))
+    obstacles = Obstacles(np.array([0, 1, 2]), np.array([3, 3]), np.array([3, 3]), np.array([1, 1]))
     orders = extensions((0, 0))
-    assert possible(ideals(alternative), orders, a, b, found, ENDLESS, False).tolist() == [True, False]
+    assert possible(ideals(alternative), orders, a, b, obstacles, ENDLESS, False).tolist() == [True, False]
     nothing = Obstacles(np.zeros(3, np.int64), none, none, none)
     assert possible(ideals(alternative), orders, a, b, nothing, 2, False).tolist() == [True, True]
     assert possible(ideals(alternative), orders, a, b, nothing, 2, True).tolist() == [True, False]
@@ -184,7 +184,7 @@ def test_long_patterns_agree_with_chance(alternative, negated, window):
     a = np.arange(n) * 1000 + rng.integers(0, 500, n)
     stamps = [(int(v), int(v + rng.integers(1000, 4000))) for v in a]
     xs = [[(int(v), int(v) + 3000) for v in rng.integers(0, 1000 * n, count)] for count in negated]
-    found = ask("over", alternative, stamps, *xs, window=window, p=Fraction(0), exact=True)[1]
+    value = ask("over", alternative, stamps, *xs, window=window, p=Fraction(0), exact=True)[1]
     t = np.stack([rng.uniform(low, high, draws) for low, high in stamps])
     good = t.max(axis=0) - t.min(axis=0) <= window
     for i, mask in enumerate(alternative.before):
@@ -198,9 +198,9 @@ def test_long_patterns_agree_with_chance(alternative, negated, window):
         for low, high in stamps_x:
             x = rng.uniform(low, high, draws)
             good &= (x <= begin) | (x >= end)
-    error = 5 * np.sqrt(max(found * (1 - found), 1 / draws) / draws)
-    assert 0 < found < 1
-    assert abs(good.mean() - found) < error
+    error = 5 * np.sqrt(max(value * (1 - value), 1 / draws) / draws)
+    assert 0 < value < 1
+    assert abs(good.mean() - value) < error
 
 
 @pytest.mark.parametrize("n", [2, 5, 8])
@@ -224,8 +224,8 @@ def test_equal_stamps_have_the_textbook_probabilities(n):
 
 def test_unordered_points_at_the_same_time_are_counted_once():
     """AND(a, b, c) WITHIN 3 with a and b at 5, c anywhere in [0, 10]: 6 of 10."""
-    found = ask("over", unordered(3), [(5, 5), (5, 5), (0, 10)], window=3, exact=True)
-    assert found == (True, pytest.approx(0.6, rel=1e-14))
+    result = ask("over", unordered(3), [(5, 5), (5, 5), (0, 10)], window=3, exact=True)
+    assert result == (True, pytest.approx(0.6, rel=1e-14))
 
 
 def test_too_many_undecided_obstacles_give_a_lower_bound_and_are_counted():
@@ -370,7 +370,7 @@ def test_the_document_gives_the_true_probabilities():
         positives = [at[e] for e in names if e[0] != "!"]
         negated = [at[e[1]] for e in names if e[0] == "!"]
         alternative = (chain if kind == "SEQ" else unordered)(len(positives), *[(1, 2)] * len(negated))
-        found = ask(
+        result = ask(
             "over",
             alternative,
             positives,
@@ -379,4 +379,4 @@ def test_the_document_gives_the_true_probabilities():
             p=Fraction(0),
             exact=True,
         )
-        assert f"{found[1]:.3f}" == emitted
+        assert f"{result[1]:.3f}" == emitted

@@ -24,9 +24,9 @@ def tag(gateway, seq, vclock, boot=1):
 
 
 def views(*rows):
-    found = Views()
-    found.add(runs_of(table(rows).select(STATE)))
-    return found
+    known = Views()
+    known.add(runs_of(table(rows).select(STATE)))
+    return known
 
 
 def clocks(known, *rows):
@@ -40,30 +40,30 @@ def test_a_view_holds_from_the_reading_that_tells_it_to_the_next():
              x   view  x   view  x
     """
     known = views(state("g0", 2, 71, 0, [0, 0]), state("g0", 4, 71, 0, [1, 0]), state("g0", 5, 72, 1, [0, 0, 0]))
-    found = clocks(known, tag("g0", 1, [0, 0]), tag("g0", 3, [4, 0]), tag("g0", 7, [0, 3, 0]))
-    assert found.process.tolist() == [-1, 0, 1]
-    assert len(set(found.view.tolist()[1:])) == 2
-    assert found.vectors.tolist() == [[0, 0, 0], [4, 0, 0], [0, 3, 0]]
+    result = clocks(known, tag("g0", 1, [0, 0]), tag("g0", 3, [4, 0]), tag("g0", 7, [0, 3, 0]))
+    assert result.process.tolist() == [-1, 0, 1]
+    assert len(set(result.view.tolist()[1:])) == 2
+    assert result.vectors.tolist() == [[0, 0, 0], [4, 0, 0], [0, 3, 0]]
 
 
 @pytest.mark.parametrize("vclock", [[], [0], [0, 0, 0]])
 def test_a_clock_of_another_length_has_no_place(vclock):
     """None, one's own alone, or that of another view."""
-    found = clocks(views(state("g0", 0, 71, 0, [0, 0])), tag("g0", 1, vclock))
-    assert found.process.tolist() == [-1]
+    result = clocks(views(state("g0", 0, 71, 0, [0, 0])), tag("g0", 1, vclock))
+    assert result.process.tolist() == [-1]
 
 
 def test_another_boot_or_gateway_has_its_own_view():
     """The same numbers elsewhere say nothing."""
-    found = clocks(views(state("g0", 0, 71, 0, [0, 0])), tag("g0", 1, [0, 0], boot=2), tag("g1", 1, [0, 0]))
-    assert found.process.tolist() == [-1, -1]
+    result = clocks(views(state("g0", 0, 71, 0, [0, 0])), tag("g0", 1, [0, 0], boot=2), tag("g1", 1, [0, 0]))
+    assert result.process.tolist() == [-1, -1]
 
 
 def test_a_view_that_returns_in_a_boot_gives_no_place():
     """Its counts began anew: 0 there is not the 0 of before."""
     known = views(*(state("g0", n, view, 0, [0, 0]) for n, view in enumerate([71, 72, 71])))
-    found = clocks(known, *(tag("g0", n, [0, 0]) for n in range(3)))
-    assert found.process.tolist() == [0, 0, -1]
+    result = clocks(known, *(tag("g0", n, [0, 0]) for n in range(3)))
+    assert result.process.tolist() == [0, 0, -1]
 
 
 def test_what_is_known_is_what_is_alone_or_told():

@@ -150,11 +150,11 @@ def test_probabilities_with_a_normal_keep_the_stated_error(a_name, b_name):
 def draws_of(shape, random, count):
     """Random draws from what a shape means, by numpy's own generators."""
     if isinstance(shape, TruncatedNormal):
-        found = np.empty(0)
-        while len(found) < count:
+        draws = np.empty(0)
+        while len(draws) < count:
             more = random.normal(shape.mean, shape.sigma, 4 * count)
-            found = np.concatenate([found, more[(more >= 0) & (more <= 1)]])
-        return found[:count]
+            draws = np.concatenate([draws, more[(more >= 0) & (more <= 1)]])
+        return draws[:count]
     if shape.heights[0][0] != shape.heights[0][1]:
         mode = next(k for k, (left, _) in zip(shape.knots, [*shape.heights, (2, 0)], strict=True) if left == 2)
         return random.triangular(0, float(mode), 1, count)
@@ -227,10 +227,10 @@ def test_the_bounds_are_as_sharp_as_their_proofs(mirrored, lo, hi):
     low, high = histogram([9] + [0] * 8 + [1]), histogram([1] + [0] * 8 + [9])
     for a_shape, b_shape, p in ((high, low, Fraction(81, 100)), (low, high, Fraction(1, 100))):
         a_shape, b_shape = (b_shape, a_shape) if mirrored else (a_shape, b_shape)
-        found = exact_probability(
+        exact = exact_probability(
             a_shape, (0, 100), b_shape, (0, 100), Condition("between", lo=lo, hi=hi, confidence=1)
         )
-        assert found == p
+        assert exact == p
     for ct, sure in (("0.80", True), ("0.82", False)):
         shapes = (low, high) if mirrored else (high, low)
         bounds = Bounds(Condition("between", lo=lo, hi=hi, confidence=ct), *shapes)

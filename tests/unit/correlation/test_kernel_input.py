@@ -128,10 +128,10 @@ def test_counts_tell_pairs_and_probabilities_evaluated():
     """For equal lengths no probability is evaluated but within the rounding of the limits."""
     t = np.arange(1000) * 1000
     counts = Counter()
-    found = count_pairs(t, t + 500, t, t + 500, Condition("within", d=20_100, confidence="0.5"), counts=counts)
-    assert counts == {"pairs": found, "probes": 0}
+    pairs = count_pairs(t, t + 500, t, t + 500, Condition("within", d=20_100, confidence="0.5"), counts=counts)
+    assert counts == {"pairs": pairs, "probes": 0}
     list(correlate_chunks(t, t + 500, t, t + 500, Condition("within", d=20_100, confidence="0.5"), counts=counts))
-    assert counts == {"pairs": 2 * found, "probes": 0}
+    assert counts == {"pairs": 2 * pairs, "probes": 0}
 
 
 def test_chunks_are_views_of_one_buffer():

@@ -51,10 +51,10 @@ def test_look_up_reuses_only_what_holds(ct, d, length):
     op.push("b", *zip(*b, strict=True), 0)
     assert op.flush() == []
     op.push("a", *zip(*a, strict=True), 0)
-    found = op.flush()
+    pairs = op.flush()
     expected = {(i, j) for i, *x in a for j, *y in b if condition.holds(*x, *y)}
-    assert len(found) == len(set(found))
-    assert set(found) == expected
+    assert len(pairs) == len(set(pairs))
+    assert set(pairs) == expected
     counts = op.counters
     assert counts.lookups == counts.hits + counts.evaluations
     assert counts.blocks == 2
@@ -125,8 +125,8 @@ def test_a_full_buffer_drops_its_oldest_and_counts_them(name):
     op = make(name, within(1000, "0.5"), delay=100, pi=4, block=1, max_buffer=3)
     for n in range(5):
         op.push("a", n, n, n, 10)
-    found = op.push("b", 0, 2, 2, 10)
-    assert sorted(found + op.flush()) == [(2, 0), (3, 0), (4, 0)]
+    pairs = op.push("b", 0, 2, 2, 10)
+    assert sorted(pairs + op.flush()) == [(2, 0), (3, 0), (4, 0)]
     assert op.counters.overflow == 2
     assert op.counters.buffer_a_max <= 5
 
@@ -136,8 +136,8 @@ def test_a_late_tuple_joins_what_is_left_and_is_set_aside(name):
     """Arrived 30 after its maximum with a delay of 5: joined with what is held, counted, told once."""
     op = make(name, within(100), delay=5, pi=4, block=1)
     op.push("a", 1, 0, 4, 4)
-    found = op.push("b", 9, 6, 10, 40)
-    assert found + op.flush() == [(1, 9)]
+    pairs = op.push("b", 9, 6, 10, 40)
+    assert pairs + op.flush() == [(1, 9)]
     assert [(x.side, x.index, x.late_by) for x in op.take_late()] == [("b", 9, 25)]
     assert op.take_late() == []
     assert op.counters.late == 1
@@ -147,10 +147,10 @@ def test_a_late_tuple_joins_what_is_left_and_is_set_aside(name):
 def test_only_equal_keys_pair_up_and_empty_keys_are_forgotten(name):
     """Tuples of the same time with two keys; long after, no key is held."""
     op = make(name, within(10), delay=0, pi=4, block=1, key=True)
-    found = op.push("a", [0, 1], [0, 0], [4, 4], 4, ["x", "y"])
-    found += op.push("b", 5, 4, 4, 4, "x")
-    found += op.push("b", 6, 4, 4, 4, None)
-    assert sorted(found + op.flush()) == [(0, 5)]
+    pairs = op.push("a", [0, 1], [0, 0], [4, 4], 4, ["x", "y"])
+    pairs += op.push("b", 5, 4, 4, 4, "x")
+    pairs += op.push("b", 6, 4, 4, 4, None)
+    assert sorted(pairs + op.flush()) == [(0, 5)]
     assert op.keys_held == 3
     op.advance(1000)
     assert op.keys_held == 0
@@ -240,9 +240,9 @@ def test_nanosecond_epochs_and_ties_are_exact(name):
     for ct, gap in (("0.5", d), ("1", d - w)):
         for more, count in ((0, 1), (1, 0)):
             op = make(name, within(d, ct), delay=0, pi=w, rho=w, block=1)
-            found = op.push("a", 0, t, t + w, t + w)
-            found += op.push("b", 0, t + gap + more, t + gap + more + w, t + 2 * d + w)
-            assert len(found + op.flush()) == count
+            pairs = op.push("a", 0, t, t + w, t + w)
+            pairs += op.push("b", 0, t + gap + more, t + gap + more + w, t + 2 * d + w)
+            assert len(pairs + op.flush()) == count
 
 
 @pytest.mark.parametrize("name", ["lazy", "lookup"])
@@ -357,8 +357,8 @@ def test_a_kernel_leaves_ties_to_the_exact_test(name):
     middles = np.array([18, 20, 22])  # doubled, of targets of length 10
     lengths = np.array([10, 10, 10])
     targets = Targets(middles // 2 + 5, middles, lengths)
-    found = compiled(name)(Bases(one, one, one), targets, Bands(rows, 0, 1), 20, 0.5)
-    i, j, near_i, near_j, evaluations, sure = found[:6]
+    result = compiled(name)(Bases(one, one, one), targets, Bands(rows, 0, 1), 20, 0.5)
+    i, j, near_i, near_j, evaluations, sure = result[:6]
     assert (i.tolist(), j.tolist()) == ([0], [0])
     assert (near_i.tolist(), near_j.tolist()) == ([0], [1])
     assert (evaluations, sure) == (3, 0)

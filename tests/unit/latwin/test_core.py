@@ -20,8 +20,8 @@ def states(lattice):
 
 def emitted(lattice, **expected):
     """Whether the counters that are not 0 are these, beside those of what was taken and let in."""
-    found = {name: value for name, value in lattice.counters.items() if value}
-    return found == {name: found[name] for name in ("accepted", "released")} | expected
+    counters = {name: value for name, value in lattice.counters.items() if value}
+    return counters == {name: counters[name] for name in ("accepted", "released")} | expected
 
 
 def test_states_that_know_of_no_end_stand_beside_each_other():

@@ -285,9 +285,9 @@ def test_windows_that_tell_much_at_once():
     state = [0, 1, 0, *range(1, 2 * count + 1), 2]
     clock = [(0, 0), (1, 0), (0, 0), *((1, k) for k in range(1, 2 * count + 1)), (2, 2 * count)]
     holds = [False, True, False, *(k % 2 == 1 for k in range(1, 2 * count + 1)), False]
-    found = one.feed(process, state, clock, holds)
-    assert found.overlaps.tolist() == [[1, k] for k in range(1, 2 * count + 1, 2)]
-    assert set(found.overlap_row.tolist()) == {len(process) - 1}
+    out = one.feed(process, state, clock, holds)
+    assert out.overlaps.tolist() == [[1, k] for k in range(1, 2 * count + 1, 2)]
+    assert set(out.overlap_row.tolist()) == {len(process) - 1}
 
 
 def test_true_states_are_found_across_the_end_of_the_ring():

@@ -39,19 +39,19 @@ def texts(root):
 @given(windows(events=10))
 def test_the_diagram_has_every_state_and_every_single_step(seen):
     """Steps are the pairs that differ by one state of one process; each goes up one level; the order only helps."""
-    found = consistent(seen)
-    if len(found) > NODES_MAX:
-        with pytest.raises(ValueError, match=f"found {len(found)} global states, expected at most {NODES_MAX}"):
+    expected = consistent(seen)
+    if len(expected) > NODES_MAX:
+        with pytest.raises(ValueError, match=f"found {len(expected)} global states, expected at most {NODES_MAX}"):
             hasse(seen.frame, walk.each(seen.frame, lambda g: True))
         return
     diagram = hasse(seen.frame, walk.each(seen.frame, lambda g: g[0] % 2 == 0))
-    assert [tuple(g) for g in diagram.states.tolist()] == found
-    assert diagram.holds.tolist() == [g[0] % 2 == 0 for g in found]
-    steps = {(found.index(g), found.index(h)) for g in found for h in found
+    assert [tuple(g) for g in diagram.states.tolist()] == expected
+    assert diagram.holds.tolist() == [g[0] % 2 == 0 for g in expected]
+    steps = {(expected.index(g), expected.index(h)) for g in expected for h in expected
              if sum(h) - sum(g) == 1 and all(b - a in (0, 1) for a, b in zip(g, h, strict=True))}  # fmt: skip
     assert {(low, high) for low, high, _ in diagram.steps} == steps
-    assert all(found[low][j] + 1 == found[high][j] for low, high, j in diagram.steps)
-    assert sorted(node for level in diagram.levels for node in level) == list(range(len(found)))
+    assert all(expected[low][j] + 1 == expected[high][j] for low, high, j in diagram.steps)
+    assert sorted(node for level in diagram.levels for node in level) == list(range(len(expected)))
     assert crossings(diagram.levels, diagram.steps) <= crossings([sorted(x) for x in diagram.levels], diagram.steps)
 
 

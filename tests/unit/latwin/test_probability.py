@@ -77,11 +77,11 @@ def test_long_chains_in_one_interval_are_exact():
     window = frame([0] * 3, [[[k if i == j else 0 for i in range(3)] for k in range(5)] for j in range(3)])
     lo, hi = when(*[[(BEFORE, BEFORE), *[(0, 10**6)] * 4]] * 3)
     emitted = passed(window, lo, hi, seed=0)
-    found = dict(zip(map(tuple, emitted.states.tolist()), emitted.probability.tolist(), strict=True))
+    probability = dict(zip(map(tuple, emitted.states.tolist()), emitted.probability.tolist(), strict=True))
     assert emitted.exact
-    assert found[4, 4, 0] == pytest.approx(1 / 495, rel=1e-12)  # 8! 4! / 12!
+    assert probability[4, 4, 0] == pytest.approx(1 / 495, rel=1e-12)  # 8! 4! / 12!
     for level in range(13):
-        assert sum(p for state, p in found.items() if sum(state) == level) == pytest.approx(1)
+        assert sum(p for state, p in probability.items() if sum(state) == level) == pytest.approx(1)
 
 
 def test_beyond_the_limit_it_is_sampled_and_says_so():

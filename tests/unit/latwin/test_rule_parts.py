@@ -45,9 +45,9 @@ def test_stamps_that_overlap_prove_nothing_and_clocks_may():
         runs = RunChoices((0, 1), (0, 0), causal=False)
         runs.take(report(0, 0, 0), True)
         runs.take(report(1, 1, 5, length=3), True)
-        found = runs.take(report(0, 1, 4, length=5, clock=clock), False)
-        found += runs.take(report(1, 2, 20), False)
-        assert numbers(found) == emitted
+        verdicts = runs.take(report(0, 1, 4, length=5, clock=clock), False)
+        verdicts += runs.take(report(1, 2, 20), False)
+        assert numbers(verdicts) == emitted
 
 
 def test_time_decides_at_its_place_only_if_what_is_open_has_lasted():
@@ -117,10 +117,10 @@ def test_reports_travel_as_blocks_and_only_what_the_rule_reads():
         {**state(1, 3, (0, 2), 0, 0, True), "stream": "elsewhere"},
     ]
     rows[0]["value"] = None
-    found = reports(job, rows)
-    assert [json.loads(text) for text in found["values"].to_pylist()] == [["meeting", 1.0], [2.5], [None]]
-    assert found["evidence"].to_pylist() == [False, False, True]
-    tables, _ = tables_of(LATWIN, job, [("reports", to_bytes(found)), ("reports", to_bytes(found.slice(0, 1)))])
+    columns = reports(job, rows)
+    assert [json.loads(text) for text in columns["values"].to_pylist()] == [["meeting", 1.0], [2.5], [None]]
+    assert columns["evidence"].to_pylist() == [False, False, True]
+    tables, _ = tables_of(LATWIN, job, [("reports", to_bytes(columns)), ("reports", to_bytes(columns.slice(0, 1)))])
     assert tables["reports"].num_rows == 4
     bad = {**rows[1], "vclock": [0, -1]}
     assert reports_of(job, table([bad]).select(COLUMNS))[1] == 1
@@ -128,7 +128,7 @@ def test_reports_travel_as_blocks_and_only_what_the_rule_reads():
         "reports": 0,
         "invalid": 1,
     }
-    assert isinstance(found, pa.Table)
+    assert isinstance(columns, pa.Table)
 
 
 def test_a_rule_over_windows_goes_on_from_its_snapshot():

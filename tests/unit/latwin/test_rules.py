@@ -49,11 +49,11 @@ def mistakes(body):
 
 def test_the_example_of_the_design_is_read_exactly():
     """Streams in the order of the text, a comparison with a text, bare values; sound and told at once by default."""
-    found = parse_rules(f"{STREAMS}RULE mute\n  # the office\n  {EXAMPLE}")
-    [mute] = found.rules
+    parsed = parse_rules(f"{STREAMS}RULE mute\n  # the office\n  {EXAMPLE}")
+    [mute] = parsed.rules
     assert mute == LatwinRule(
         "mute",
-        found.streams,
+        parsed.streams,
         "definitely",
         All((Compared("=", Value("phone", "room"), "meeting"), Value("rfid", "speaker"), Value("projector", "on"))),
         (4, 4, 4),
@@ -64,19 +64,19 @@ def test_the_example_of_the_design_is_read_exactly():
 
 def test_options_and_windows_are_read():
     """A window of its own for a stream; POSSIBLY and IN WINDOW wait by default."""
-    found = rule(
+    parsed = rule(
         'POSSIBLY 2 OF (phone, NOT rfid.on, projector > -3.5) WINDOW 4, rfid 8 IN GROUP "office-+" EAGER CAUSAL'
     )
-    assert found.windows == (4, 8, 4)
-    assert (found.emit, found.causal, found.engine) == ("eager", True, "lattice")
-    assert found.predicate == AtLeast(
+    assert parsed.windows == (4, 8, 4)
+    assert (parsed.emit, parsed.causal, parsed.engine) == ("eager", True, "lattice")
+    assert parsed.predicate == AtLeast(
         2, (Value("phone"), Not(Value("rfid", "on")), Compared(">", Value("projector"), -3.5))
     )
     assert rule("POSSIBLY phone WINDOW 1 IN GROUP g").emit == "patient"
     unsound = rule("DEFINITELY IN WINDOW phone AND rfid WINDOW 3 IN GROUP g")
     assert (unsound.in_window, unsound.by_runs, unsound.emit, unsound.engine) == (True, False, "patient", "conjunction")
     assert rule("DEFINITELY phone WINDOW 3 IN GROUP g PATIENT").emit == "patient"
-    assert box_of(found.windows) == 128
+    assert box_of(parsed.windows) == 128
 
 
 def test_a_number_may_stand_first():
@@ -112,9 +112,9 @@ joint = st.recursive(
 @given(joint)
 def test_a_rule_is_read_back_from_its_text(predicate):
     """Brackets, signs and numbers survive; equal texts are equal rules."""
-    found = rule(f"POSSIBLY {predicate.text()} WINDOW 2 IN GROUP g")
-    assert found.predicate == predicate
-    assert parse_rules(found.text()).rules == (found,)
+    parsed = rule(f"POSSIBLY {predicate.text()} WINDOW 2 IN GROUP g")
+    assert parsed.predicate == predicate
+    assert parse_rules(parsed.text()).rules == (parsed,)
 
 
 scalars = st.sampled_from([None, 0.0, 1.0, 3.0, -2.5, "meeting", "hall"])
@@ -124,17 +124,17 @@ scalars = st.sampled_from([None, 0.0, 1.0, 3.0, -2.5, "meeting", "hall"])
 def test_alternatives_hold_exactly_when_the_predicate_does(predicate, data):
     """Each is a conjunction of local predicates, on streams of its own; none where streams are compared."""
     try:
-        found = alternatives(predicate)
+        disjuncts = alternatives(predicate)
     except ValueError:
         return
     compared = any(isinstance(x, Compared) and isinstance(x.right, Value) and x.right.stream != x.left.stream
                    for x in leaves_of(predicate))  # fmt: skip
-    if found is None:
+    if disjuncts is None:
         assert compared
         return
     given_values = {value: data.draw(scalars) for value in values_of(predicate)}
-    parts = [[(name, holds(one)) for name, one in part.items()] for part in found]
-    for part, tests in zip(found, parts, strict=True):
+    parts = [[(name, holds(one)) for name, one in part.items()] for part in disjuncts]
+    for part, tests in zip(disjuncts, parts, strict=True):
         assert all(streams_of(part[name]) == (name,) for name, _ in tests)
     assert any(all(one(given_values) for _, one in part) for part in parts) == holds(predicate)(given_values)
 
@@ -204,9 +204,9 @@ def test_a_choice_of_two_of_three_is_three_conjunctions():
 )
 def test_a_mistake_is_named_with_its_place(body, column, said):
     """Line 4 is the rule's; what was found, what was expected."""
-    [(line, found, text)] = mistakes(body)
+    [(line, place, text)] = mistakes(body)
     assert (line, said in text) == (4, True), text
-    assert found == column
+    assert place == column
 
 
 def test_limits_keep_the_box_small():
@@ -245,9 +245,13 @@ def test_a_group_may_stand_for_many(pattern, group, covered):
 
 def test_what_a_rule_will_do_is_explained():
     """Which gateways, what decides, the limit of the box, what is known of stamps; as text and as JSON."""
-    found = explain_states(rule(EXAMPLE))
-    assert (found.engine, found.box, [p.length_us for p in found.processes]) == ("runs", 64, [100_000, None, None])
-    text = "\n".join(lines(found))
+    explained = explain_states(rule(EXAMPLE))
+    assert (explained.engine, explained.box, [p.length_us for p in explained.processes]) == (
+        "runs",
+        64,
+        [100_000, None, None],
+    )
+    text = "\n".join(lines(explained))
     assert 'gateway      phone: the one with "phone/state" at site hq, 4 states' in text
     assert "never wrong" in text
     assert 'alternative  (phone.room = "meeting") AND (rfid.speaker) AND (projector.on)' in text

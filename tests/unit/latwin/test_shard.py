@@ -38,17 +38,17 @@ def whole(job, rows, watermarks):
 
 def in_steps(job, steps, processes, restarts=True):
     """What a stream tells; after each step the gateways promise what they can."""
-    shard, found, everything = LatwinShard(job), [], [row for step in steps for row in step]
+    shard, results, everything = LatwinShard(job), [], [row for step in steps for row in step]
     at = 0
     for step in [*steps, [], []]:
         at += len(step)
         watermarks = list(watermarks_of(everything[at:], processes))
-        found += shard.step({"reports": reports(job, step)}, [watermarks]).results.to_pylist()
+        results += shard.step({"reports": reports(job, step)}, [watermarks]).results.to_pylist()
         if restarts:
             again = LatwinShard(job)
             again.restore(shard.snapshot())
             shard = again
-    return found
+    return results
 
 
 def cut(rows, rng):
@@ -87,7 +87,7 @@ def by_windows(job, rows, processes, holds):
 
     `holds` says of values of all processes whether the predicate is satisfied. When a period begins, the least global state.
     """
-    found, on = [], False
+    onsets, on = [], False
     queues = [{} for _ in range(processes)]
     for _, report in rows_of(job, reports(job, rows)):
         queues[report.slot][report.seq] = report
@@ -108,9 +108,9 @@ def by_windows(job, rows, processes, holds):
         else:
             now = bool(true)
         if now and not on:
-            found.append(true[0])
+            onsets.append(true[0])
         on = now
-    return found
+    return onsets
 
 
 def closure(states, causal):
@@ -156,8 +156,8 @@ def test_rules_over_windows_are_those_of_a_checker_that_gets_the_states_in_order
         job = dataclasses.replace(job, causal=bool(order), emit=rng.choice(["eager", "patient"]))
         wanted = by_windows(job, rows, processes, PREDICATES[written])
         periods += len(wanted)
-        found = whole(job, rows, [(f"hall/g{p}", FOREVER_US) for p in range(processes)])
-        assert [tuple(one["state"] for one in row["states"]) for row in found] == wanted
+        results = whole(job, rows, [(f"hall/g{p}", FOREVER_US) for p in range(processes)])
+        assert [tuple(one["state"] for one in row["states"]) for row in results] == wanted
         assert emitted(in_steps(job, cut(rng.sample(rows, len(rows)), rng), processes)) == set(wanted)
     assert periods > 4
 
@@ -214,8 +214,8 @@ def watermark_of(**ms):
 
 def stepped(shard, job, rows, watermarks=()):
     """A step, and one more in which its promises count; the state numbers told."""
-    found = shard.step({"reports": reports(job, rows)}, [watermarks]).results.to_pylist()
-    return found + shard.step({"reports": reports(job, [])}, [watermarks]).results.to_pylist()
+    results = shard.step({"reports": reports(job, rows)}, [watermarks]).results.to_pylist()
+    return results + shard.step({"reports": reports(job, [])}, [watermarks]).results.to_pylist()
 
 
 def test_a_missing_state_is_waited_for_by_delay_and_then_given_up():
@@ -351,8 +351,8 @@ def test_repeats_and_stamps_that_are_no_time_are_counted():
         state(0, 2, (2, 1), -end, end, False),
     ]
     shard = LatwinShard(job)
-    found = shard.step({"reports": reports(job, rows + rows[:2])}, [[]], everything=True)
-    assert emitted(found.results) == set(), "g1 may have gone off before g0 knew of it"
+    step = shard.step({"reports": reports(job, rows + rows[:2])}, [[]], everything=True)
+    assert emitted(step.results) == set(), "g1 may have gone off before g0 knew of it"
     assert (shard.counts["repeats"], shard.counts["beyond_time"]) == (2, 5)
     report = state(1, 2, (2, 1), -end, end, None, evidence=True)
     assert emitted(whole(job, [*rows, report], [])) == {(1, 1)}
@@ -397,8 +397,8 @@ def test_local_alternatives_are_told_each():
     """2 OF three: a row for each pair that was on together; a local alternative is told by its state alone."""
     job = rule("DEFINITELY 2 OF (s0, s1, s2) WINDOW 4")
     rows = [state(p, 0, (0, 0, 0), at(p), at(p), True) for p in range(3)]
-    found = whole(job, rows, [(f"hall/g{p}", at(99)) for p in range(3)])
-    assert sorted(tuple(s["name"] for s in r["states"]) for r in found) == [("s0", "s1"), ("s0", "s2"), ("s1", "s2")]
+    results = whole(job, rows, [(f"hall/g{p}", at(99)) for p in range(3)])
+    assert sorted(tuple(s["name"] for s in r["states"]) for r in results) == [("s0", "s1"), ("s0", "s2"), ("s1", "s2")]
     either = rule("DEFINITELY s0 OR s1 WINDOW 4", processes=2)
     assert len(whole(either, [on(0, 0, 0), on(1, 0, 1, False)], [])) == 1
 

@@ -129,7 +129,7 @@ def test_a_step_gives_each_state_of_the_next_level_once_in_rising_order():
     level = np.zeros((1, 1), np.int64)
     for expected in ([0x1, 0x100, 0x10000], [0x2, 0x101, 0x200, 0x10001, 0x10100, 0x20000]):
         out = np.empty((9, 1), np.int64)
-        found = advance(*window, 8, level, place, key, out)
-        level = out[:found]
+        count = advance(*window, 8, level, place, key, out)
+        level = out[:count]
         assert level[:, 0].tolist() == expected
     assert advance(*window, 8, level, place, key, np.empty((6, 1), np.int64)) == -1

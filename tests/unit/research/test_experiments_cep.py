@@ -89,10 +89,10 @@ def test_negation_before_the_last_event_makes_eager_wrong_and_everyone_wait(quic
 def test_a_wait_is_counted_from_the_last_event_to_the_one_that_seals():
     """Time ->  A0   B2   J11   J13; K 10: at 13 nothing before 3 can come, so B's left side is closed; at 11 it is not."""
     one = stream([("A", 0, 0), ("B", 2, 0), ("J", 11, 0), ("J", 13, 0)])
-    found = run("SEQ(A, !C, B) WITHIN 40", "infa_hts", one, k=one.k)
-    assert rows_of(found.emitted) == [(0, 1)]
-    assert found.wait_units.tolist() == [11.0]
-    assert found.must_wait.tolist() == [True]
+    result = run("SEQ(A, !C, B) WITHIN 40", "infa_hts", one, k=one.k)
+    assert rows_of(result.emitted) == [(0, 1)]
+    assert result.wait_units.tolist() == [11.0]
+    assert result.must_wait.tolist() == [True]
     free = run("SEQ(A, B) WITHIN 40", "infa_hts", one, k=one.k)
     assert (free.wait_units.tolist(), free.must_wait.tolist()) == ([0.0], [False])
 
@@ -100,17 +100,17 @@ def test_a_wait_is_counted_from_the_last_event_to_the_one_that_seals():
 def test_a_heartbeat_ends_a_wait_at_its_own_time():
     """Time ->  A0   B2   both sources say 5 after B: told 3 units later, though no event came."""
     one = stream([("A", 0, 0), ("B", 2, 1), ("J", 30, 0)], heartbeats=[(2, 0, 5), (2, 1, 5)])
-    found = run("SEQ(A, !C, B) WITHIN 40", "infa_hts", one)
-    assert (rows_of(found.emitted), found.wait_units.tolist()) == ([(0, 1)], [3.0])
+    result = run("SEQ(A, !C, B) WITHIN 40", "infa_hts", one)
+    assert (rows_of(result.emitted), result.wait_units.tolist()) == ([(0, 1)], [3.0])
 
 
 def test_what_only_the_end_tells_has_no_wait():
     """Nothing sealed it while the stream ran."""
     one = stream([("A", 0, 0), ("B", 2, 0)])
-    found = run("SEQ(A, !C, B) WITHIN 40", "infa_hts", one, k=one.k)
-    assert rows_of(found.emitted) == [(0, 1)]
-    assert np.isnan(found.wait_units).all()
-    assert found.mean_wait_units == 0
+    result = run("SEQ(A, !C, B) WITHIN 40", "infa_hts", one, k=one.k)
+    assert rows_of(result.emitted) == [(0, 1)]
+    assert np.isnan(result.wait_units).all()
+    assert result.mean_wait_units == 0
 
 
 @pytest.mark.parametrize("text", [HARD_SHORT, "SEQ(!C, A, B) WITHIN 4", "SEQ(A, B, !C) WITHIN 4"])
@@ -134,9 +134,9 @@ def test_every_method_has_a_cost_and_a_size(method):
     assert cpu_s(TABLE_1, (method,), one, 1)[0] > 0
     assert held_bytes(TABLE_1, method, one) > 1000
     many = by_source(400, 2, 0.2, seed=1)
-    found = run(HARD_SHORT, method, many)
-    assert set(rows_of(found.emitted)) - set(rows_of(found.retracted)) == in_order(HARD_SHORT, many)
-    assert found.late == 0
+    result = run(HARD_SHORT, method, many)
+    assert set(rows_of(result.emitted)) - set(rows_of(result.retracted)) == in_order(HARD_SHORT, many)
+    assert result.late == 0
 
 
 def test_the_command_writes_plots_report_and_figures(command):

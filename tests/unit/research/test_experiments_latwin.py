@@ -133,11 +133,11 @@ def test_occurrences_are_the_stretches_in_which_all_hold(seed):
         true &= holds[np.searchsorted(begins, moments, side="right") - 1]
     stretches = office.occurrences()
     assert len(stretches) > 2
-    found = np.zeros(len(moments), bool)
+    covered = np.zeros(len(moments), bool)
     for begin, end in stretches:
         assert begin < end
-        found |= (begin <= moments) & (moments < end)
-    assert (found == true).all()
+        covered |= (begin <= moments) & (moments < end)
+    assert (covered == true).all()
 
 
 def test_an_office_needs_two_processes_and_some_time():
@@ -200,12 +200,12 @@ def test_stretches_are_named_by_the_runs_that_make_them():
 def test_the_readings_of_a_window_agree_with_every_instant(seed):
     """`truly`: some moment lies in a true state of each window; looked up at all moments between changes."""
     office = simulate(Workload(3, 5 * HOUR, aligned=seed == 0), seed)
-    found = held_in_window(office, 3)
+    held = held_in_window(office, 3)
     rows = np.flatnonzero(office.kind == STATE)
     moments = np.unique(office.true_us[rows])
     latest = np.full(3, -1)
     at = [np.searchsorted(office.begins(p)[0], moments, side="right") - 1 for p in range(3)]
-    for row, truly in zip(rows, found.truly, strict=True):
+    for row, truly in zip(rows, held.truly, strict=True):
         latest[office.process[row]] = office.state[row]
         inside = [(latest[p] - 3 < at[p]) & (at[p] <= latest[p]) & office.begins(p)[1][at[p]] for p in range(3)]
         assert truly == np.logical_and.reduce(inside).any()
@@ -286,10 +286,10 @@ def test_what_is_told_is_true_and_comes_after_it_began():
         office = simulate(Workload(3, 50 * HOUR, "report", clock_error_us=error, heartbeat_us=30 * SECOND), 3)
         stretches, runs = office.together(office.true_us)
         begins = dict(zip(map(tuple, runs.tolist()), stretches[:, 0].tolist(), strict=True))
-        found = emitted(office, 4, "hybrid")
-        assert len(found) > 100
-        assert set(found) <= set(begins)
-        assert all(at >= begins[run] for run, at in found.items())
+        stretches_emitted = emitted(office, 4, "hybrid")
+        assert len(stretches_emitted) > 100
+        assert set(stretches_emitted) <= set(begins)
+        assert all(at >= begins[run] for run, at in stretches_emitted.items())
 
 
 def test_the_command_writes_plots_report_and_figures(command):

@@ -55,10 +55,10 @@ def test_mistakes_end_with_2_and_their_places(file):
         f"{file}:{p}" for p in ("2:39", "5:24", "8:24")
     ]
     done = run(check, file, "--json")
-    found = json.loads(done.stdout)
-    assert (done.exit_code, found["ok"]) == (2, False)
-    assert [(m["line"], m["column"]) for m in found["mistakes"]] == [(2, 39), (5, 24), (8, 24)]
-    assert "did you mean shelf?" in found["mistakes"][1]["text"]
+    report = json.loads(done.stdout)
+    assert (done.exit_code, report["ok"]) == (2, False)
+    assert [(m["line"], m["column"]) for m in report["mistakes"]] == [(2, 39), (5, 24), (8, 24)]
+    assert "did you mean shelf?" in report["mistakes"][1]["text"]
     for command in (check, explain):
         assert run(command, file.with_name("none.wa")).exit_code == 2
 

@@ -29,7 +29,7 @@ def mistakes(text):
 
 def test_the_example_of_the_design_is_read_exactly():
     """Streams, units, lengths, site, percentage, key equality; comments and wildcards do not clash."""
-    found = parse_rules("""
+    parsed = parse_rules("""
         # STREAM no FROM "comment"
         STREAM dock  FROM "dock/tags"   DELAY 2 s  LENGTH 20 ms .. 300 ms
         STREAM shelf FROM "shelf/#" AT SITE "warehouse" DELAY 1.5s   # the rest is a comment
@@ -39,8 +39,8 @@ def test_the_example_of_the_design_is_read_exactly():
     """)
     dock = Stream("dock", "dock/tags", 2_000_000, (20_000, 300_000))
     shelf = Stream("shelf", "shelf/#", 1_500_000, None, "warehouse")
-    assert found.streams == (dock, shelf)
-    assert found.rules == (
+    assert parsed.streams == (dock, shelf)
+    assert parsed.rules == (
         CorrelateRule("handover", dock, shelf, Condition("within", d=10_000_000, confidence="0.8"), True),
     )
 
@@ -118,9 +118,9 @@ def test_a_threshold_is_the_decimal_that_was_written(written, expected):
 )  # fmt: skip
 def test_a_mistake_is_named_with_its_place(text, line, column, said):
     """Line, column, what was found and what was expected; nothing else is complained about."""
-    found = mistakes(text)
-    assert [x[:2] for x in found] == [(line, column)]
-    assert said in found[0][2]
+    reported = mistakes(text)
+    assert [x[:2] for x in reported] == [(line, column)]
+    assert said in reported[0][2]
 
 
 def test_all_mistakes_of_a_file_are_reported_at_once(tmp_path):
@@ -167,9 +167,9 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
 )
 def test_every_predicate_is_limits_of_b_less_a(written, lo_s, hi_s):
     """However it is written, the condition is lo <= @b - @a <= hi; equal limits are equal conditions."""
-    found = parse_rules(timed(written)).rules[0].condition
-    assert (found.lo_us, found.hi_us) == (lo_s * 10**6, hi_s * 10**6)
-    assert found == Condition("between", lo=lo_s * 10**6, hi=hi_s * 10**6, confidence="0.8")
+    condition = parse_rules(timed(written)).rules[0].condition
+    assert (condition.lo_us, condition.hi_us) == (lo_s * 10**6, hi_s * 10**6)
+    assert condition == Condition("between", lo=lo_s * 10**6, hi=hi_s * 10**6, confidence="0.8")
 
 
 def test_the_longest_duration_is_ten_years():
@@ -193,8 +193,8 @@ def test_the_longest_duration_is_ten_years():
 def test_the_words_for_what_comes_out(words, kind, top_k):
     """Result kind and nearest-k, in any order, behind the conditions."""
     for keyed in ("", " AND a.key = b.key"):
-        found = parse_rules(f"{RIGHT}{keyed} {words}").rules[0]
-        assert (found.kind, found.top_k, found.key_equal) == (kind, top_k, bool(keyed))
+        rule = parse_rules(f"{RIGHT}{keyed} {words}").rules[0]
+        assert (rule.kind, rule.top_k, rule.key_equal) == (kind, top_k, bool(keyed))
 
 
 def test_place_and_offset_are_read():
@@ -207,8 +207,8 @@ def test_place_and_offset_are_read():
 def test_words_of_the_language_can_be_names():
     """A stream TOP, a rule NEAREST, aliases KEEP and ALL."""
     text = 'STREAM TOP FROM "x" DELAY 1 s RULE NEAREST CORRELATE TOP AS KEEP, TOP AS ALL WHERE |@KEEP - @ALL| <= 1 s OVER 1'
-    found = parse_rules(text + " KEEP ALL KEEP").rules[0]
-    assert (found.name, found.a_alias, found.kind) == ("NEAREST", "KEEP", "left")
+    rule = parse_rules(text + " KEEP ALL KEEP").rules[0]
+    assert (rule.name, rule.a_alias, rule.kind) == ("NEAREST", "KEEP", "left")
 
 
 durations = st.integers(0, 10**12)

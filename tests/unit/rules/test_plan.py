@@ -34,7 +34,7 @@ TWO = [stream("dock/tags", "g1"), stream("shelf/1", "g1"), stream("shelf/2", "g2
 
 
 @pytest.mark.parametrize(
-    ("found", "streams", "where", "why"),
+    ("parsed", "streams", "where", "why"),
     [
         (rules(), ONE, "edge", "all its streams are on hall/g1"),
         (rules(), TWO, "cloud", "its streams are on 2 gateways: hall/g1, hall/g2"),
@@ -53,9 +53,9 @@ TWO = [stream("dock/tags", "g1"), stream("shelf/1", "g1"), stream("shelf/2", "g2
          "all covers 33 streams, and a gateway takes at most 32 a side"),
     ],
 )  # fmt: skip
-def test_a_rule_runs_where_all_its_streams_are(found, streams, where, why):
+def test_a_rule_runs_where_all_its_streams_are(parsed, streams, where, why):
     """On the one gateway that has them, else in the cloud; with the reason."""
-    [placement] = place(found, streams)
+    [placement] = place(parsed, streams)
     assert placement.where == where
     assert why in placement.reason
     assert (placement.gateway is not None) == (where == "edge")
@@ -129,17 +129,17 @@ def test_the_compiled_rule_gives_the_pairs_of_the_rule():
         c.limit,
     )
     chance = random.Random(4)
-    seen, found, wanted = ([], []), set(), set()
+    seen, pairs, wanted = ([], []), set(), set()
     for n in range(300):
         side, t_min = chance.randint(0, 1), chance.randint(0, 200)
         t_max = t_min + chance.randint(0, 10)
-        found |= {(n, m) if side == 0 else (m, n) for m in eager.push(side, n, t_min, t_max)}
+        pairs |= {(n, m) if side == 0 else (m, n) for m in eager.push(side, n, t_min, t_max)}
         seen[side].append((n, t_min, t_max))
     for i, a_min, a_max in seen[0]:
         for j, b_min, b_max in seen[1]:
             if rule.condition.holds(a_min + 13, a_max + 13, b_min - 4, b_max - 4):
                 wanted.add((i, j))
-    assert found == wanted
+    assert pairs == wanted
     assert rule.condition.ct == Fraction(7, 20)
 
 
