@@ -25,7 +25,7 @@ def test_a_status_is_that_of_the_protocol():
 
 
 @pytest.mark.parametrize("text", ["", "x" * 257, "\ud800", 5])
-def test_what_no_message_may_hold_is_not_said(text):
+def test_values_that_no_message_may_hold_are_not_announced(text):
     """A stream, a unit, a group; a build may be empty."""
     for streams, group, build in (
         ([(text, "tag", None, 0, 0)], None, ""),

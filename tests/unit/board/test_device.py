@@ -120,7 +120,7 @@ def drawn(shown):
     ],
 )
 def test_each_condition_has_its_pattern(shown, pattern):
-    """Repeated for ever, whatever the time is."""
+    """Repeated without end, at any time."""
     assert drawn(shown) == pattern
     assert [lamp.is_lit(shown, at) for at in (5, 10**15 + 5)] == [lamp.is_lit(shown, 5)] * 2
 

@@ -126,7 +126,7 @@ def test_a_connection_that_is_not_answered_or_cannot_be_written_ends():
     assert stuck.ended == "nothing can be written"
 
 
-def test_pings_when_nothing_was_heard_or_said():
+def test_pings_when_nothing_was_received_or_sent():
     """
     0 s connected     30 s ping, answered        60 s ping, no answer     75 s over
     heartbeats at QoS 0 every second do not keep a dead line alive
@@ -237,7 +237,7 @@ def test_any_bytes_in_any_pieces_do_no_harm(pieces, connected):
     whole.advance(S)
 
 
-def test_a_line_that_breaks_is_said_once():
+def test_a_broken_connection_is_reported_once():
     """The first reason stays."""
     made = client()
     made.lost("connection reset")

@@ -25,7 +25,7 @@ def stored(flash_log):
 
 
 def made(segments=2, segment_bytes=4096, known=True, commit_us=S):
-    """A store with an empty ring, its clock known or not."""
+    """A store with an empty flash log, its clock known or not."""
     clock, flash_log = Clock(), FlashLog(CutFlash(), segments, segment_bytes, 0)
     if known:
         clock.take(Sample(0, 1000 * S, 10))

@@ -44,7 +44,7 @@ def test_every_order_of_arrival_ends_in_the_complete_state():
     assert states.names(5) == ("A", "C")
 
 
-def test_a_variant_is_enough():
+def test_one_alternative_is_enough():
     """Alternatives: complete as soon as one has all it needs; an event of a type brings every element that takes it."""
     states = of("SEQ(A, OR(B, SEQ(C, D)))")
     assert sorted(states.names(need) for need in states.needs) == [("A", "B"), ("A", "C", "D")]
@@ -98,7 +98,7 @@ def test_the_picture_has_a_box_for_each_state_and_none_covers_another(text):
 
 
 def test_very_many_states_are_not_counted():
-    """17 types in any order are more states than are listed; the picture says so."""
+    """17 types in any order are more states than are listed; the picture reports it."""
     parts = ", ".join(f"T{n}" for n in range(17))
     states = automaton(Pattern.parse(f"OR({parts}) WITHIN 1"))
     assert (states.states, states.layers()) == (None, {})
@@ -115,7 +115,7 @@ def test_very_many_states_are_not_counted():
          "the first event", 64),
     ],
 )  # fmt: skip
-def test_gaps_are_told_with_what_seals_them(body, where, final_by, after_s):
+def test_gaps_are_reported_with_what_makes_them_final(body, where, final_by, after_s):
     """K is the longest DELAY, here 3 s, the longest stamp 1 s, the window 60 s."""
     [gap] = gaps(rule(body))
     assert (gap.where, gap.final_by, gap.after_us) == (where, final_by, after_s * 10**6)
@@ -123,7 +123,7 @@ def test_gaps_are_told_with_what_seals_them(body, where, final_by, after_s):
 
 
 def test_the_explanation_of_a_rule():
-    """What a match has, how long events are kept, the states with where they lead."""
+    """The places of a match, how long events are kept, and the states with their transitions."""
     e = explain_events(rule("SEQ(shelf a, !till, exit+ e)"))
     assert (e.places, e.alternatives, e.emit) == (("a", *(f"e[{i}]" for i in range(1, 9))), 8, "sure")
     assert (e.bound_us, e.longest_us, e.keep_us) == (3 * 10**6, 10**6, 64 * 10**6)

@@ -26,7 +26,7 @@ TRAILING = "SEQ(shelf a, exit e, !till c) WITHIN 200 ms PER key COUNT"
 
 
 def middles(rows):
-    """The same readings as points."""
+    """The readings as points, each at the middle of its stamp."""
     return [r | {"t_min": m, "t_max": m} for r in rows for m in [r["t_min"] + (r["t_max"] - r["t_min"]) // 2]]
 
 
@@ -67,7 +67,7 @@ def number(row, column):
 
 
 def as_counts(*tables):
-    """The same of rows of COUNT, each key and stretch once."""
+    """By (key, begin): matches and aggregates of rows of COUNT, each key and stretch once."""
     rows = pa.concat_tables([COUNT.empty_table(), *tables]).to_pylist()
     counts = {(r["key"], r["t_min"]): (r["matches"], [x["value"] for x in r["aggregates"]]) for r in rows}
     assert len(counts) == len(rows) == len({r["result_id"] for r in rows})
@@ -103,7 +103,7 @@ def test_all_at_once_is_what_the_definition_lists(text):
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("text", [MEASURED, REPEATED, ACROSS])
 def test_any_arrival_with_restarts_ends_with_the_same_once(text, seed):
-    """Steps in any order, promises ahead of readings, a snapshot before every step: each stretch is told once, whole."""
+    """Steps in any order, watermarks ahead of readings, a snapshot before each step: each stretch is emitted once, whole."""
     job, rng = rule(text), random.Random(seed)
     rows = random_readings(seed=seed + 10, count=120)
     ordered = sorted(rows, key=lambda r: r["t_max"] + rng.choice([0, 0, 90 * MS]))
@@ -131,11 +131,11 @@ def test_any_arrival_with_restarts_ends_with_the_same_once(text, seed):
     assert shard.state()["rows_kept"] == shard.state()["keys_kept"] == 0
 
 
-def test_a_stretch_is_told_once_nothing_can_come_into_it_and_what_comes_then_is_late():
+def test_a_stretch_is_emitted_once_it_is_final_and_later_events_are_late():
     """Stamps are at most 20 ms long: the stretch to 100 ms is closed when the frontier is at 110 ms.
 
     0       10          100  110
-    a       e           |    | told
+    a       e           |    | emitted
     """
     job = rule("SEQ(shelf a, exit e) WITHIN 90 ms PER key COUNT EVERY 100 ms")
     begin = EPOCH_US // (100 * MS) * 100 * MS
@@ -153,7 +153,7 @@ def test_a_stretch_is_told_once_nothing_can_come_into_it_and_what_comes_then_is_
     assert shard.step({"events": none}, watermarks(job, {})).results.num_rows == 0
 
 
-def test_at_the_limit_of_the_counter_events_are_set_aside(monkeypatch):
+def test_at_the_limit_of_the_counter_events_go_to_the_side_output(monkeypatch):
     """Nothing of the step is taken in, and all of it may come again."""
     monkeypatch.setattr(counter, "HELD_EVENTS", 50)
     job, rows = rule(MEASURED), random_readings(seed=4, count=200)
@@ -210,7 +210,7 @@ def test_a_counting_rule_is_its_text(text):
 
 
 def test_names_of_the_package_are_those_of_its_modules():
-    """Loaded when they are asked for; others are missing as usual."""
+    """They are loaded on first use; an unknown name raises AttributeError."""
     assert cep.engine is methods.engine
     assert cep.detect is methods.detect
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

@@ -61,10 +61,10 @@ def test_time_lines_counted_by_hand(pattern, events, expected):
     assert counted(pattern, events) == expected
 
 
-def test_a_match_is_told_once_the_frontier_is_past_it():
+def test_a_match_is_emitted_once_the_frontier_is_past_it():
     """Behind a K of 2; a negation at the end waits for the window of the first event.
 
-    A1 B3 | B5: f = 3, the B at 3 may still have a twin | B6: f = 4, told
+    A1 B3 | B5: f = 3, the B at 3 may still have a twin | B6: f = 4, emitted
     """
     one = counter(Pattern.parse("SEQ(A, B) WITHIN 4"), NAMES, k=2)
     assert [one.feed(*at(e)).matches.tolist() for e in ("A1 B3", "B5", "D6")] == [[], [], [1]]
@@ -76,7 +76,7 @@ def test_a_match_is_told_once_the_frontier_is_past_it():
 
 
 def test_keys_are_counted_apart_and_forgotten():
-    """A quarter of a million short-lived keys leave nothing, in a deep run a million; each is told once."""
+    """A quarter of a million short-lived keys leave nothing, in a deep run a million; each is emitted once."""
     count = 1_000_000 if SEED else 250_000
     key, t = np.repeat(np.arange(count), 2), np.repeat(np.arange(count) * 5, 2) + np.tile([0, 3], count)
     one = counter(Pattern.parse("SEQ(A, B) WITHIN 10"), NAMES, k=3)
@@ -93,8 +93,8 @@ def test_keys_are_counted_apart_and_forgotten():
     assert one.counters["state_bytes"] < 200_000
 
 
-def test_numbers_beyond_64_bits_are_told_as_most():
-    """Sixteen elements, of each a thousand events: 10^48 matches are MOST or more, and the totals say so."""
+def test_numbers_beyond_64_bits_are_emitted_as_most():
+    """Sixteen elements, of each a thousand events: 10^48 matches are MOST or more, and the totals are not exact."""
     pattern = Pattern.parse(f"SEQ({', '.join(f'A a{n}' for n in range(16))}) WITHIN 100")
     one = counter(pattern, NAMES, k=0)
     t = np.repeat(np.arange(16), 1000)
@@ -105,7 +105,7 @@ def test_numbers_beyond_64_bits_are_told_as_most():
 
 
 def test_large_numbers_below_are_exact():
-    """Six times a thousand: 10^18, one more than a float can tell apart."""
+    """Six times a thousand: 10^18, one more than a float can distinguish."""
     pattern = Pattern.parse(f"SEQ({', '.join(f'A a{n}' for n in range(6))}, B) WITHIN 100")
     one = counter(pattern, NAMES, k=0)
     t = np.append(np.repeat(np.arange(7), [1000] * 5 + [999] + [1]), 200)
@@ -134,7 +134,7 @@ def test_aggregates_leave_out_missing_values():
     out = one.finish()
     assert one.totals.matches == 4
     np.testing.assert_equal(list(one.totals.aggregates.values()), [4.0, 2.0, 1.0, 5.0, 3.0, 2.0, nan])
-    np.testing.assert_equal(out.aggregates[0], [2.0, 2.0, 1.0, 1.0, 1.0, 2.0, nan])  # of the B at 4, told last
+    np.testing.assert_equal(out.aggregates[0], [2.0, 2.0, 1.0, 1.0, 1.0, 2.0, nan])  # of the B at 4, emitted last
 
 
 @pytest.mark.parametrize(

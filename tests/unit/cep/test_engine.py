@@ -39,7 +39,7 @@ def as_far_as_it_goes(one, columns):
         return error.out, error.taken, str(error)
 
 
-def test_a_match_is_told_when_its_gap_is_sealed():
+def test_a_match_is_emitted_when_its_gap_is_final():
     """
     t      1    2      5          9
            A    B  !C  D          another key
@@ -51,7 +51,7 @@ def test_a_match_is_told_when_its_gap_is_sealed():
     assert out.emitted_at.tolist() == [4]
 
 
-def test_a_late_negated_event_is_in_time_until_the_gap_is_sealed():
+def test_a_late_negated_event_is_in_time_until_the_gap_is_final():
     """
     t      1    2  3   5
            A    B  C   D      C arrives last
@@ -64,7 +64,7 @@ def test_a_late_negated_event_is_in_time_until_the_gap_is_sealed():
     assert (out.retractions.tolist(), out.retracted_by.tolist()) == ([[0, 2, 1]], [3])
 
 
-def test_time_alone_tells_a_trailing_negation():
+def test_time_without_events_ends_a_trailing_negation():
     """
     t      0   1                 10   11
            A   B  no C till here  ]   f
@@ -76,8 +76,8 @@ def test_time_alone_tells_a_trailing_negation():
     assert (out.matches.tolist(), out.emitted_at.tolist()) == ([[0, 1]], [-1])
 
 
-def test_each_source_promises_for_itself():
-    """A heartbeat of the slowest source seals; a source that is named and silent holds all back."""
+def test_each_source_has_its_own_frontier():
+    """A heartbeat of the slowest source makes gaps final; a source that is named and silent holds all back."""
     one = engine(ABNCD, "ABCD", order="source", sources=[7, 9])
     events = (A, 1, 1), (B, 1, 2), (D, 1, 5), (A, 2, 50)
     assert len(feed(one, *events, source=[7, 7, 7, 7]).matches) == 0
@@ -87,7 +87,7 @@ def test_each_source_promises_for_itself():
     assert one.frontier == 5
 
 
-def test_several_patterns_tell_which_of_them():
+def test_each_match_of_several_patterns_names_its_pattern():
     """Rows are as wide as the widest."""
     one = engine([Pattern.parse("SEQ(A, B) WITHIN 9"), Pattern.parse("SEQ(A, B, D) WITHIN 9")], "ABCD", k=0)
     out = feed(one, (A, 1, 1), (B, 1, 2), (D, 1, 3))
@@ -116,7 +116,7 @@ def test_detect_agrees_with_the_definition_of_a_paper_query():
     ],
 )
 def test_bad_columns_are_refused_and_nothing_is_taken_in(change, text):
-    """The error says what was found and what was expected."""
+    """The error has what was found and what was expected."""
     one = engine(ABNCD, "ABCD", k=0)
     columns = {"type_code": [0], "key": [1], "t": [0]} | change
     with pytest.raises(ValueError, match=text.replace("^", r"\^").replace(".", r"\.")):
@@ -147,7 +147,7 @@ def test_what_is_no_snapshot_is_refused(blob):
 
 
 def test_a_snapshot_is_as_small_as_what_is_stored_and_goes_on_the_same():
-    """Cut anywhere in a stream, the rest is told as without the cut."""
+    """A restart anywhere in a stream does not change the matches after it."""
     events = workload(20_000, 64, 0.5)
     whole = engine(TABLE_1, NAMES, k=SLACK)
     expected = whole.feed(*events)
@@ -200,7 +200,7 @@ def test_state_stays_within_forty_bytes_a_stored_event():
     ],
 )
 def test_at_a_limit_feed_stops_between_events_and_loses_nothing(name, limit, monkeypatch):
-    """What the events before told is in the error; the rest can be fed again, and all comes out as without the limit."""
+    """The error holds the matches of the earlier events; the rest can be fed again; the result is that without the limit."""
     events = workload(30_000, 8, 0.5)
     query = "SEQ(A, B, D) WITHIN 40" if name == "BLOCK_MATCHES" else "SEQ(A, B, !C) WITHIN 40"
     plan = Pattern.parse(query, unit_us=UNIT)
@@ -220,7 +220,7 @@ def test_at_a_limit_feed_stops_between_events_and_loses_nothing(name, limit, mon
 
 
 def test_a_pattern_that_explodes_grows_its_buffer():
-    """One event that completes 100 000 matches tells them all, in order."""
+    """One event that completes 100 000 matches emits them all, in order."""
     n = 100
     one = engine(Pattern.parse("SEQ(A, B, C) WITHIN 2000"), "ABC", k=2000)
     types = [A] * n + [B] * n * 10 + [C]
@@ -229,7 +229,7 @@ def test_a_pattern_that_explodes_grows_its_buffer():
     assert np.array_equal(out.matches, out.matches[np.lexsort(out.matches.T[::-1])])
 
 
-def test_keys_of_one_bucket_are_told_apart_and_leave_no_holes():
+def test_keys_of_one_bucket_are_distinguished_and_leave_no_holes():
     """Against a dict, with keys that collide, through additions, removals and growth."""
     random = np.random.default_rng(3)
     state = new_state(1, 1, 0, 1)

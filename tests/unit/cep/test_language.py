@@ -1,4 +1,4 @@
-"""The language of event patterns: what is read from a right text, what its plan is, and what is said about a wrong one."""
+"""The language of event patterns: the pattern read from a valid text, its plan, and the mistakes of an invalid one."""
 
 import re
 from fractions import Fraction
@@ -102,8 +102,8 @@ def test_groups_give_a_partial_order(text, before):
     assert planned(f"{text} WITHIN 40").alternatives[0].before == before
 
 
-def test_alternatives_and_repetitions_have_places_of_their_own():
-    """Places in the order of the text; a variant leaves those empty that it does not use."""
+def test_alternatives_and_repetitions_have_separate_places():
+    """Places in the order of the text; an alternative leaves those empty that it does not use."""
     pattern = Pattern.parse("SEQ(OR(A, SEQ(B x, C)), D{1,2} d, (A | B)+ e) WITHIN 40")
     assert pattern.names[:5] == ("A", "x", "C", "d[1]", "d[2]")
     assert pattern.names[5:] == tuple(f"e[{i}]" for i in range(1, 9))
@@ -121,7 +121,7 @@ def test_elements_of_one_class_share_it():
 
 
 def test_conditions_go_where_they_can_be_decided():
-    """On one element into its class, across elements into the variant, on a negated one into its negation."""
+    """On one element into its class, across elements into the alternative, on a negated one into its negation."""
     where = 'a.value > 3 AND c.antenna != "left" AND c.value = a.value AND b.x - a.x < 2 ms'
     plan = planned(f"SEQ(A a, !C c, B b) WITHIN 40 WHERE {where}")
     [alternative] = plan.alternatives
@@ -143,14 +143,14 @@ def test_conditions_go_where_they_can_be_decided():
     [
         ("b.value > a.value", [1, 2, 3]),  # for every repetition
         ("b[1].value > a.value", [1, 1, 1]),
-        ("b[3].value > a.value", [0, 0, 1]),  # says nothing where there is no third
+        ("b[3].value > a.value", [0, 0, 1]),  # no condition where there is no third
         ("b[LAST].value > a.value", [1, 1, 1]),
         ("b.value > b[PREV].value", [0, 1, 2]),
         ("b.value > 3", [0, 0, 0]),  # is in the class
     ],
 )
 def test_conditions_on_a_repeated_element(condition, per_alternative):
-    """How many conditions the variants with one, two and three repetitions have."""
+    """Numbers of conditions of the alternatives with one, two and three repetitions."""
     plan = planned(f"SEQ(A a, B{{1,3}} b) WITHIN 40 WHERE {condition}")
     assert [len(v.conditions) for v in plan.alternatives] == per_alternative
 
@@ -194,7 +194,7 @@ def related(relation):
 
 
 def relates(relation, a, b):
-    """Whether the relation holds, by the steps that it is compiled to."""
+    """True if the relation holds, evaluated by the steps to which it is compiled."""
     plan = related(relation)
     [steps] = plan.alternatives[0].conditions
     stack = []
@@ -208,7 +208,7 @@ def relates(relation, a, b):
 
 
 def test_next_and_strict_are_negations():
-    """Next: nothing between neighbours that could have come; strict: nothing at all. Orders of an AND are variants."""
+    """Next: nothing between neighbours that could have come; strict: nothing at all. Orders of an AND are alternatives."""
     [alternative] = planned("SEQ(A, B, C) WITHIN 9 NEXT").alternatives
     assert alternative.negations == (Negation(1, 1, 2), Negation(2, 2, 4))
     plan = planned("SEQ(A, B) WITHIN 9 STRICT")
@@ -414,7 +414,7 @@ def test_a_mistake_in_a_rule_is_named_with_its_place(rule, column, said):
 
 
 def test_the_parts_that_read_a_pattern():
-    """Tree, pattern (`whenabouts_cloud.language.sequences`) and conditions, each alone; who asks looks at types."""
+    """Tree, pattern (`whenabouts_cloud.language.sequences`) and conditions, each by itself; the caller checks types."""
     text, noted, seen = "SEQ(A a, !B) WITHIN 3 WHERE a.x > 1 AND (a.y < 2 AND a.z)", [], []
     tree = tree_of(text, "pattern", text, noted)
     pattern = read_pattern(tree, Notes(noted), seen.append, None)

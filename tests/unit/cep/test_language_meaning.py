@@ -39,7 +39,7 @@ def agree(pattern, readings):
 @given(roots(), windows, st.booleans(), events)
 @settings(max_examples=examples(200), deadline=None)
 def test_groups_gaps_alternatives_and_repetitions(root, window_us, strict, readings):
-    """SEQ, AND and OR in each other, with negation and repetition anywhere: the variants are the pattern."""
+    """SEQ, AND and OR in each other, with negation and repetition anywhere: the alternatives match as the pattern."""
     assume(agree(Pattern(root, window_us, strict_window=strict), readings))
 
 

@@ -1,4 +1,4 @@
-"""Late events (`whenabouts_cloud.cep.kernel.late_events`): left out, and told with what they surely changed."""
+"""Late events (`whenabouts_cloud.cep.kernel.late_events`): left out, and reported with their certain changes."""
 
 from dataclasses import replace
 
@@ -78,7 +78,7 @@ def test_a_window_that_nothing_is_shorter_than_has_no_matches_for_a_late_event_t
     assert out.late_removed.tolist() == []
 
 
-def test_only_patterns_that_forbid_its_class_are_asked_what_a_late_event_removes():
+def test_a_late_event_removes_matches_only_of_patterns_that_forbid_its_class():
     """Of two patterns the one with a negation, and of its classes the negated one."""
     plans = [plan_of(Pattern.parse(text), "ABC") for text in ("SEQ(A, B) WITHIN 9", "SEQ(A, !C, B) WITHIN 9")]
     compiled = compile_plans(plans, 3)

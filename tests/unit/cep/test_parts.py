@@ -145,7 +145,7 @@ def test_what_cannot_be_a_plan_is_refused():
 
 
 def test_equal_classes_of_several_patterns_are_one():
-    """An event is stored once, however many patterns ask for its type; without a key it has a chain of its own."""
+    """An event is stored once, however many patterns ask for its type; without a key it has a separate list."""
     texts = "SEQ(A, B) WITHIN 40", "SEQ(B, A) WITHIN 40", "SEQ(A, B) WITHIN 40 ACROSS KEYS"
     few = [Pattern.parse(text, unit_us=UNIT).plan(NAMES) for text in texts]
     assert compile_plans(few[:2], len(NAMES)).classes == 2
@@ -173,7 +173,7 @@ def test_past_last_goes_by_the_end_of_the_match_that_remained():
     assert [part.tolist() for part in skipper.decided(100)] == [[10], [[6, 7]], [0.4]]
 
 
-def test_candidates_without_a_skip_or_doubt_are_told_as_they_are():
+def test_candidates_without_a_skip_or_doubt_are_emitted_unchanged():
     """An empty call gives empty rows of the right width."""
     offered = Offered(compile_plans([chain_plan(2, 5)], 2))
     decided = offered.decide(np.empty((0, 12), np.int64), np.empty((0, 4), np.int64), {}, None, 0)
@@ -190,7 +190,7 @@ def test_keys_that_differ_anywhere_are_spread_over_a_table(step):
 
 
 def clocks(first, count):
-    """Clocks that can be told apart."""
+    """Clocks that are all different."""
     numbers = np.arange(first, first + count)
     return Clocks(numbers[:, None], np.zeros(count, np.int64), numbers)
 
@@ -227,7 +227,7 @@ def test_plans_come_back_from_a_snapshot_as_they_were(first, second):
 
 
 def test_a_search_that_is_undone_leaves_nothing_behind():
-    """What it found is untold, and the places of the matches that were to wait are free again, each once."""
+    """Its matches are not emitted, and the places of its pending matches are free again, each once."""
     state = new_state(1, 1, 0, 1)
     meta = state.meta
     meta[META.emitted], meta[META.retracted], meta[META.candidates], meta[META.negated_events] = 5, 2, 3, 4
@@ -247,7 +247,7 @@ def test_a_search_that_is_undone_leaves_nothing_behind():
     assert sorted(take_pending(meta, state.pending) for _ in range(3)) == sorted(places)
 
 
-def test_a_search_that_wants_more_room_tells_each_match_once():
+def test_a_search_that_needs_more_room_emits_each_match_once():
     """
     SEQ(A, B, !C, D)   A x 40, B x 40 | D: 1600 matches at once, more than there is room for, all waiting for a C
     """

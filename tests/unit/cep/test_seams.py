@@ -1,4 +1,4 @@
-"""What engines of every method refuse, alike: wrong columns, numbers and names, and snapshots that were damaged."""
+"""Input that the engines of every method refuse alike: wrong columns, numbers and names, and damaged snapshots."""
 
 import random
 
@@ -58,7 +58,7 @@ def test_columns_that_are_none_are_refused_by_every_method(method, wrong):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("frontier", [1.5, float("nan"), None, "5", {0: 1.5}, {0: None}, {"a": 1}])
 def test_frontiers_that_are_no_ticks_are_refused_by_every_method(method, frontier):
-    """Neither cut off to whole ones nor taken for another; and nothing is promised by it."""
+    """They are neither truncated to whole ones nor taken for another; the frontier does not move."""
     one = made(method, order="source", sources=[0, 1])
     before = one.snapshot()
     with pytest.raises(ValueError, match=r"^(frontier|source): found .+, expected a whole number"):
@@ -88,7 +88,7 @@ def test_a_frontier_beyond_all_times_is_the_end_or_nothing(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_after_the_end_every_event_is_late(method):
-    """`finish` promised that none would come."""
+    """`finish` declared that no more events would come."""
     one = made(method)
     one.finish()
     assert one.feed([0], [0], [100]).late.tolist() == [0]
@@ -120,7 +120,7 @@ def test_detect_looks_at_the_length_of_sources():
 
 @pytest.mark.parametrize("method", [*METHODS, "counted"])
 def test_a_damaged_snapshot_is_refused(method):
-    """Whatever bit of it is another one, wherever it is cut: machine code would go round in damaged arrays for ever."""
+    """With any bit flipped and cut at any place: in damaged arrays machine code could loop forever."""
     one = counter(PATTERN, NAMES, k=5) if method == "counted" else made(method)
     one.feed([0, 1, 3, 0], [0, 0, 0, 1], [1, 2, 3, 4])
     whole = one.snapshot()
@@ -137,7 +137,7 @@ def test_a_damaged_snapshot_is_refused(method):
     assert restore(whole).snapshot() == whole
 
 
-def test_parts_are_sealed_as_one():
+def test_parts_have_one_checksum():
     """A checksum behind them; nothing at all has one too."""
     assert bytes(opened(with_checksum([b"ab", b"", b"c"]))) == b"abc"
     assert with_checksum([b"ab", b"c"]) == with_checksum([b"abc"])
@@ -156,7 +156,7 @@ def test_a_unit_is_a_number_of_microseconds(unit_us):
         Pattern.parse("SEQ(A, B) WITHIN 4", unit_us=unit_us)
 
 
-def test_a_pattern_alone_counts_nothing():
-    """What only a rule may say is told as any other word that does not belong there."""
+def test_a_pattern_outside_a_rule_takes_no_count():
+    """A clause that only a rule may have is reported like any other misplaced word."""
     with pytest.raises(ValueError, match=r"pattern:1:21: found COUNT, expected the end of the declaration"):
         Pattern.parse("SEQ(A, B) WITHIN 10 COUNT")

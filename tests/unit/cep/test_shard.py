@@ -1,4 +1,4 @@
-"""A shard of a running rule: whatever comes when, it tells what the definition says, once, and keeps nothing for ever."""
+"""A shard of a running rule: in any order of arrival it emits the matches of the definition once, and evicts all events."""
 
 import random
 
@@ -30,11 +30,11 @@ from whenabouts_cloud.cep.shard.results import RESULT
 from whenabouts_cloud.cep.shard.shard import CepShard
 from whenabouts_cloud.cep.shard.views import Views
 
-FOREVER_US = EPOCH_US + 10**9  # less than DELAY ahead, so that DELAY does not speak for a gateway
+FOREVER_US = EPOCH_US + 10**9  # less than DELAY ahead, so that DELAY does not replace a watermark
 
 
 def watermarks(job, us):
-    """A promise of every gateway for every stream."""
+    """A watermark of every gateway for every stream."""
     some = {f"hall/{g}": us for g in GATEWAYS} if isinstance(us, int) else us
     return [list(some.items()) for _ in job.streams]
 
@@ -52,7 +52,7 @@ def test_all_at_once_is_the_definition(name):
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.deep) for n in (1, 2))])
 @pytest.mark.parametrize("name", sorted(RULES))
 def test_any_arrival_with_restarts_and_repeats_gives_the_same_once(name, seed):
-    """Steps of any size in any order, truthful promises ahead of their readings, a snapshot restored before every step."""
+    """Steps of any size in any order, truthful watermarks ahead of their readings, a snapshot restored before every step."""
     job, rng = rule(name), random.Random(seed)
     rows = random_readings(seed=seed, count=90)
     ordered = sorted(rows, key=lambda r: r["t_max"] + rng.choice([0, 0, 90 * MS]))
@@ -60,7 +60,7 @@ def test_any_arrival_with_restarts_and_repeats_gives_the_same_once(name, seed):
     groups = [ordered[a:b] for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
     shard, emitted = CepShard(job), []
     for n, group in enumerate(groups):
-        # promise n takes effect in step n + 1, behind its readings: it may know of them
+        # watermark n takes effect in step n + 1, behind its readings: it may count them
         later = [r for g in groups[n + 2 :] for r in g]
         open_until = {
             f"hall/{g}": min((r["t_max"] for r in later if r["gateway"] == g), default=FOREVER_US) for g in GATEWAYS
@@ -84,7 +84,7 @@ def test_any_arrival_with_restarts_and_repeats_gives_the_same_once(name, seed):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_causal_order_is_what_gateways_knew_whatever_comes_when(seed):
-    """Two views, a restart, a gateway in no group; readings come one step before what tells their view, or after it."""
+    """Two views, a restart, a gateway in no group; readings come a step before the state reading of their view, or later."""
     job, rng = rule(CAUSAL, length="40 ms"), random.Random(seed)
     rows, facts = causal_readings(seed, 240)
     wanted = causal_expected(rows, facts)
@@ -113,7 +113,7 @@ def test_causal_order_is_what_gateways_knew_whatever_comes_when(seed):
         }
         for n in range(len(groups))
     ]
-    for n in range(1, len(views) - 1):  # some are listed late, unless a promise covers them
+    for n in range(1, len(views) - 1):  # some are listed late, unless a watermark covers them
         late = [r for r in views[n] if r["t_max"] >= open_until[n - 1][f"hall/{r['gateway']}"] and rng.random() < 0.5]
         views[n], views[n + 1] = [r for r in views[n] if r not in late], late + views[n + 1]
     for n, group in enumerate(groups):
@@ -132,7 +132,7 @@ def test_causal_order_is_what_gateways_knew_whatever_comes_when(seed):
 
 
 def test_a_reading_waits_for_its_view_no_longer_than_it_may():
-    """g0 reads a, then g1 e with a clock that knows it; what tells g0's view never comes.
+    """g0 reads a, then g1 e with a clock that knows it; the state reading of g0's view never comes.
 
     0    5               50
     a    e               | the frontier passes a: taken in, in order with its own gateway only
@@ -151,11 +151,11 @@ def test_a_reading_waits_for_its_view_no_longer_than_it_may():
     assert shard.state()["ungrouped_at"] == ["hall/g0", "hall/g1"]
 
 
-def test_a_match_that_waits_for_the_end_of_its_window_is_told_by_a_promise_alone():
+def test_a_match_that_waits_for_the_end_of_its_window_is_emitted_by_a_watermark_without_events():
     """shelf 0, exit 50 ms, window 200 ms: till may still come until 200 ms, and 20 ms is the longest stamp.
 
     0        50                  200   220
-    a -------- e ................ |     | told
+    a -------- e ................ |     | emitted
     """
     job = rule("trailing")
     rows = [
@@ -175,7 +175,7 @@ def test_a_match_that_waits_for_the_end_of_its_window_is_told_by_a_promise_alone
     assert row["probability"] == 1.0
 
 
-def test_what_was_told_on_arrival_is_taken_back_once():
+def test_a_match_emitted_on_arrival_is_retracted_once():
     """exit, then the till in between, then the till again as a repeat: one match, one retraction of the same id."""
     job = rule("arrival")
     a, c, e = (
@@ -190,8 +190,8 @@ def test_what_was_told_on_arrival_is_taken_back_once():
     assert shard.counts["repeats"] == 1
 
 
-def test_a_late_event_is_set_aside_with_what_it_would_have_changed():
-    """The exit is told of; then a till in between comes behind the frontier."""
+def test_a_late_event_goes_to_the_side_output_with_what_it_would_have_changed():
+    """The match with the exit is emitted; then a till in between arrives behind the frontier."""
     job = rule("inner")
     a, c, e = (
         reading(f"g{n}", 7, stream, "x", EPOCH_US + n * MS, EPOCH_US + n * MS)
@@ -208,8 +208,8 @@ def test_a_late_event_is_set_aside_with_what_it_would_have_changed():
 
 
 @pytest.mark.parametrize(("over", "matches"), [("87 %", 1), ("88 %", 0)])
-def test_over_tells_how_probable_a_match_is(over, matches):
-    """shelf in [0, 10] ms, exit in [5, 15] ms: 1 - 25 / 200 = 0.875, exactly, though bounds would do to tell it."""
+def test_over_gives_the_probability_of_a_match(over, matches):
+    """shelf in [0, 10] ms, exit in [5, 15] ms: 1 - 25 / 200 = 0.875, exactly, though bounds would decide it."""
     job = rule(f"SEQ(shelf a, exit e) WITHIN 1 s PER key OVER {over}")
     rows = [
         reading("g0", n, s, "x", EPOCH_US + t * MS, EPOCH_US + (t + 10) * MS)
@@ -221,8 +221,8 @@ def test_over_tells_how_probable_a_match_is(over, matches):
 
 
 @pytest.mark.parametrize("mode", ["POSSIBLE", "CAUSAL"])
-def test_what_has_no_probability_tells_none(mode):
-    """POSSIBLE asks only whether there is a way, CAUSAL for no time."""
+def test_modes_without_a_probability_emit_none(mode):
+    """POSSIBLE needs only some choice of times, CAUSAL no times."""
     job = rule(f"SEQ(shelf a, exit e) WITHIN 1 s PER key {mode}")
     rows = [
         reading("g0", n, s, "x", EPOCH_US + n * MS, EPOCH_US + (n + 5) * MS)
@@ -237,8 +237,8 @@ def exits(count):
     return rows + [reading("g0", n, "exit/tags", "x", EPOCH_US + n, EPOCH_US + n) for n in range(1, count)]
 
 
-def test_more_matches_than_a_block_may_tell_come_in_parts(monkeypatch):
-    """300 matches of one step, at most 64 or so in a block: all are told, once."""
+def test_more_matches_than_a_block_may_emit_come_in_parts(monkeypatch):
+    """300 matches of one step, at most 64 or so in a block: all are emitted, once."""
     monkeypatch.setattr(infa_hts, "BLOCK_MATCHES", 64)
     job = rule("SEQ(shelf a, exit e) WITHIN 1 s PER key")
     shard = CepShard(job)
@@ -247,8 +247,8 @@ def test_more_matches_than_a_block_may_tell_come_in_parts(monkeypatch):
     assert (step.late.num_rows, shard.state()["full"]) == (0, "")
 
 
-def test_what_comes_at_the_limit_of_stored_events_is_set_aside_until_there_is_room(monkeypatch):
-    """Stored are as many as the limit or a few more; the rest is set aside with its reason, and comes in again later."""
+def test_events_at_the_limit_of_stored_events_go_to_the_side_output_until_there_is_room(monkeypatch):
+    """The limit or a few more are stored; the rest goes to the side output with its reason, and comes in again later."""
     monkeypatch.setattr(infa_hts, "STORED_EVENTS", 1000)
     job = rule("SEQ(till c, exit e) WITHIN 10 ms PER key")
     rows = exits(6000)
@@ -267,8 +267,8 @@ def test_what_comes_at_the_limit_of_stored_events_is_set_aside_until_there_is_ro
     assert again.state()["rows_kept"] == 3
 
 
-def test_a_stamp_that_is_no_time_is_set_aside():
-    """An unbounded clock says from the beginning to the end."""
+def test_a_stamp_that_is_no_time_goes_to_the_side_output():
+    """The stamp of an unbounded clock covers all of time."""
     job = rule("inner")
     row = reading("g0", 0, "shelf/1", "x", -(1 << 63), (1 << 63) - 1)
     shard = CepShard(job)
@@ -278,8 +278,8 @@ def test_a_stamp_that_is_no_time_is_set_aside():
     assert shard.state()["rows_kept"] == 0
 
 
-def test_a_stream_that_nobody_promises_is_named_and_waited_for():
-    """No gateway has the till: the frontier is unknown, and says why."""
+def test_a_stream_without_a_watermark_is_named_and_waited_for():
+    """No gateway has the till: the frontier is unknown, and the state names the stream."""
     job = rule("inner")
     shard = CepShard(job)
     for n in range(2):
@@ -290,7 +290,7 @@ def test_a_stream_that_nobody_promises_is_named_and_waited_for():
     assert shard.state()["unheard"] == ["till"]
 
 
-def test_an_offset_moves_what_is_compared_not_what_is_told():
+def test_an_offset_moves_the_times_compared_and_not_those_emitted():
     """The till's clock is 100 ms fast: what it stamps 105 ms happened at 5 ms, between shelf and exit."""
     job = rule("inner", offset="OFFSET -100 ms")
     a, e = (
@@ -372,6 +372,6 @@ def test_identities_are_found_by_number_after_some_are_forgotten_and_a_restart()
 
 
 def test_texts_have_numbers_that_a_double_holds():
-    """The same text the same number, in any process."""
+    """Equal texts have equal numbers, in any process."""
     assert text_code("left") == text_code("left") != text_code("right")
     assert text_code("left") == int(text_code("left")) < 1 << 53

@@ -112,7 +112,7 @@ def test_the_far_border_of_a_strict_window_is_free():
 
 
 def test_one_way_round_must_serve_all_negated_events():
-    """Each alone is passable, both together are not: the first needs a late a, the second an early one.
+    """Either can be avoided by itself, both together cannot: the first needs a late a, the second an early one.
 
     a   [0 . . . 4]
     b         [3 . . . 7]
@@ -127,7 +127,7 @@ def test_one_way_round_must_serve_all_negated_events():
 
 
 def test_an_event_of_the_match_is_no_obstacle_to_it():
-    """The same reading may satisfy the negated class; a reading of equal stamp but another number is in the way."""
+    """A reading of the match may satisfy the negated class; a reading of equal stamp but another number is in the way."""
     alternative, stamps = unordered(2, (0, 0)), [(0, 5), (3, 9)]
     assert ask("over", alternative, stamps, [(3, 9)], names=[[1]]) == (True, 1.0)
     assert ask("over", alternative, stamps, [(3, 9)], names=[[7]]) == (False, 0.0)
@@ -282,7 +282,7 @@ def test_no_candidates_are_no_matches():
 
 
 def test_too_many_orders_are_refused_with_what_to_do():
-    """AND of 11 and of 9 exceed the limits of downsets and of linear extensions."""
+    """AND of 11 and of 9 exceed the limits of order ideals and of linear extensions."""
     with pytest.raises(ValueError, match="put some of an AND in a SEQ"):
         ideals(unordered(11))
     with pytest.raises(ValueError, match="put some of an AND in a SEQ"):
@@ -333,7 +333,7 @@ def test_causal_order_is_what_gateways_could_have_known(seed):
 
 
 def test_causal_window_and_gaps_reach_as_far_as_stamps_allow():
-    """Within a window of 5, an earlier negated event counts unless it is surely out of its reach.
+    """Within a window of 5, an earlier negated event counts unless it is certainly out of reach.
 
     x   [0 1]                 a   [8 . . . . . . . 16]  b [20 21]
     """
@@ -353,7 +353,7 @@ def test_causal_window_and_gaps_reach_as_far_as_stamps_allow():
     assert keep(chain(2, (0, 3)), 5, True, (0, 15))
 
 
-def test_causal_without_clocks_says_so():
+def test_causal_without_clocks_is_refused():
     """The mode cannot be decided by stamps."""
     with pytest.raises(ValueError, match="vector clocks"):
         ask("causal", chain(2), [(0, 1), (2, 3)])

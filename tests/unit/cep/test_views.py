@@ -1,4 +1,4 @@
-"""Whose states a vector clock counts: told by state readings, for the readings after them."""
+"""The view whose states a vector clock counts: state readings give it for the readings after them."""
 
 import json
 
@@ -14,7 +14,7 @@ from whenabouts_cloud.cep.uncertain.causal import Clocks
 
 
 def state(gateway, seq, view, process, vclock, boot=1):
-    """A state reading that tells a view."""
+    """A state reading that names a view."""
     row = reading(gateway, seq, "state", None, EPOCH_US, EPOCH_US, boot=boot, kind="state")
     return row | {"attrs": json.dumps({"$group": "g", "$view": view, "$process": process}), "vclock": vclock}
 
@@ -33,7 +33,7 @@ def clocks(known, *rows):
     return known.clocks_of(events_table(rule(CAUSAL), rows))
 
 
-def test_a_view_holds_from_the_reading_that_tells_it_to_the_next():
+def test_a_view_holds_from_the_reading_that_names_it_to_the_next():
     """Number 3 is in the view of number 2, number 7 in that of 5, number 1 in none.
 
     seq      1   2     3   5     7
@@ -48,26 +48,26 @@ def test_a_view_holds_from_the_reading_that_tells_it_to_the_next():
 
 @pytest.mark.parametrize("vclock", [[], [0], [0, 0, 0]])
 def test_a_clock_of_another_length_has_no_place(vclock):
-    """None, one's own alone, or that of another view."""
+    """No entry, only the gateway's own entry, or the length of another view."""
     result = clocks(views(state("g0", 0, 71, 0, [0, 0])), tag("g0", 1, vclock))
     assert result.process.tolist() == [-1]
 
 
 def test_another_boot_or_gateway_has_its_own_view():
-    """The same numbers elsewhere say nothing."""
+    """Equal numbers of another boot or gateway name no view."""
     result = clocks(views(state("g0", 0, 71, 0, [0, 0])), tag("g0", 1, [0, 0], boot=2), tag("g1", 1, [0, 0]))
     assert result.process.tolist() == [-1, -1]
 
 
 def test_a_view_that_returns_in_a_boot_gives_no_place():
-    """Its counts began anew: 0 there is not the 0 of before."""
+    """Its counts restarted: 0 there is not the earlier 0."""
     known = views(*(state("g0", n, view, 0, [0, 0]) for n, view in enumerate([71, 72, 71])))
     result = clocks(known, *(tag("g0", n, [0, 0]) for n in range(3)))
     assert result.process.tolist() == [0, 0, -1]
 
 
-def test_what_is_known_is_what_is_alone_or_told():
-    """A reading with a group's clock waits for its view; any order and repetition of what tells it is the same."""
+def test_readings_with_a_known_view_or_without_a_group_are_known():
+    """A reading with a group's clock waits for its view; order and repetition of the state readings do not matter."""
     rows = [state("g0", n, 71 + n // 2, 0, [n, 0]) for n in range(4)]
     whole, bit_by_bit = views(*rows), Views()
     for n in (2, 0, 3, 1, 2):
@@ -87,7 +87,7 @@ def test_only_the_newest_views_are_known():
 
 
 @pytest.mark.parametrize("attrs", [None, "{", "[]", '{"$view": 1}', '{"$group": "g", "$view": "1", "$process": 0}'])
-def test_state_readings_that_tell_no_view_are_passed_over(attrs):
+def test_state_readings_that_name_no_view_are_skipped(attrs):
     """Damaged, or not about a group."""
     assert runs_of(table([state("g0", 0, 1, 0, [0, 0]) | {"attrs": attrs}]).select(STATE)).num_rows == 0
 
@@ -104,7 +104,7 @@ def test_clocks_of_different_views_or_none_prove_nothing_between_gateways():
 
 
 def test_vectors_grow_when_a_larger_view_comes():
-    """What was shorter is filled up."""
+    """Shorter vectors are filled up with 0."""
     short, long = (Clocks(np.ones((2, n), np.int64), np.zeros(2, np.int64), np.arange(2)) for n in (1, 3))
     assert short.joined(long).vectors.tolist() == [[1, 0, 0], [1, 0, 0], [1, 1, 1], [1, 1, 1]]
 

@@ -71,7 +71,7 @@ def test_of_several_ways_the_one_with_least_in_its_way_is_shown():
     ],
 )
 def test_gaps_at_the_ends_reach_as_far_as_the_window(pattern, events, where):
-    """What is in the way lies outside of the match."""
+    """The event in the way lies outside the match."""
     answer = asked(pattern, events, 30)
     assert (answer.verdict, [b.where for b in answer.blockers]) == ("blocked", [where])
 
@@ -156,13 +156,13 @@ def test_the_question_is_about_the_nearest_event():
 
 
 def test_no_event_of_the_pattern_at_all():
-    """A till alone plays no part."""
+    """An event that is only negated is no part of a match."""
     assert asked(THEFT, "till10", 10).verdict == "nothing"
     assert asked(THEFT, "", 10).focus is None
 
 
-def test_repetitions_and_alternatives_choose_the_nearest_variant():
-    """Of shelf+ one is enough; of the alternatives the one that is there."""
+def test_repetitions_and_options_choose_the_nearest_alternative():
+    """Of shelf+ one is enough; of the OR the branch that is there."""
     answer = asked("SEQ(shelf+ s, OR(exit, SEQ(till, door))) WITHIN 60 s", "shelf10 shelf12 till20", 20)
     assert answer.verdict == "missing"
     assert sum(e.failure is not None for e in answer.elements) == 1
@@ -175,8 +175,8 @@ def test_next_names_itself():
     assert [(b.negation, b.event.name) for b in answer.blockers] == [("NEXT", "exit20")]
 
 
-def test_limits_are_said(monkeypatch):
-    """Events far from the time are left out, and a search that is cut off says so."""
+def test_limits_are_reported(monkeypatch):
+    """Events far from the time are left out, and a search that is cut off is marked."""
     monkeypatch.setattr(under_test, "MAX_EVENTS", 3)
     answer = asked(THEFT, "shelf10 exit30 shelf50 exit70", 10)
     assert (answer.left_out, answer.verdict) == (1, "match")
@@ -204,14 +204,14 @@ def test_in_causal_order_the_message_decides_and_not_the_time():
     assert (answer.verdict, names(answer)) == ("match", ["shelf30", "exit10"])
 
 
-def test_in_causal_order_those_who_knew_nothing_of_each_other_are_named():
-    """No message between them: nobody can say which came first."""
+def test_in_causal_order_concurrent_events_are_named():
+    """No message between them: their order is unknown."""
     answer = causal("shelf10 exit30", 30, (0, 1, 0), (1, 0, 1))
     assert (answer.verdict, names(answer)) == ("uncertain", [("uncertain", "shelf10"), "exit30"])
     assert answer.elements[0].reason == "is concurrent with exit"
 
 
-def test_in_causal_order_the_wrong_way_round_is_said():
+def test_in_causal_order_the_wrong_way_round_is_named():
     """The shelf knew of the exit."""
     answer = causal("shelf10 exit30", 30, (0, 1, 2), (1, 0, 1))
     assert (answer.verdict, answer.elements[0].reason) == ("order", "is known to come after exit")
@@ -226,6 +226,6 @@ def test_in_causal_order_only_what_is_known_to_lie_between_is_in_the_way():
 
 
 def test_in_causal_order_clocks_are_needed():
-    """Stamps do not tell it."""
+    """Stamps do not give causal order."""
     with pytest.raises(ValueError, match="clocks: found none"):
         asked(THEFT + " CAUSAL", "shelf10", 10)

@@ -8,7 +8,7 @@ from whenabouts_cloud.progress import EVERY_S, progress
 
 
 class Output(io.StringIO):
-    """What is written, to a terminal or not."""
+    """A text buffer that is a terminal or is not."""
 
     def __init__(self, terminal):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Pages of pictures (`whenabouts_cloud.svg`): as large as what is on them, and names as text alone."""
+"""Pages of pictures (`whenabouts_cloud.svg`): as large as their content, and names only as text."""
 
 from xml.etree import ElementTree as ET
 
@@ -17,7 +17,7 @@ def test_a_page_is_as_wide_as_its_longest_text_and_as_high_as_its_lines():
     assert ET.fromstring(page.finish()).get("width") == str(2000 + MARGIN)
 
 
-def test_things_beyond_the_colours_are_told_apart_by_dashes():
+def test_things_beyond_the_colours_differ_by_their_dashes():
     """Colours come again, with other dashes."""
     page = Page("t", "")
     for number in range(len(COLOURS) + 1):
@@ -37,5 +37,5 @@ def test_names_cannot_become_markup():
 
 
 def test_long_names_are_cut():
-    """To as many letters as asked for."""
+    """To the given number of letters."""
     assert (short("abc", 3), short("abcd", 3)) == ("abc", "ab…")

@@ -200,7 +200,7 @@ def test_points_are_exact_whatever_their_shape():
 
 
 def test_a_tie_of_two_triangles_is_a_result_and_its_neighbours_are_decided_rightly():
-    """P is 3/4 at the point's place 50 with d 25 exactly: in; one microsecond aside it is a little less: out."""
+    """P is 3/4 at the point's place 50 with d 25 exactly: in; one microsecond off it is a little less: out."""
     #   a [0 ... 100] triangular       b a point at 49, 50, 51
     within = Condition("within", d=25, confidence="0.75")
     _, j, p = correlate_distributed(
@@ -209,7 +209,7 @@ def test_a_tie_of_two_triangles_is_a_result_and_its_neighbours_are_decided_right
     assert (j.tolist(), p.tolist()) == ([1], [0.75])
 
 
-def test_a_probability_of_a_normal_that_cannot_be_told_from_ct_is_a_result():
+def test_a_probability_of_a_normal_that_equals_ct_up_to_rounding_is_a_result():
     """The centre of a symmetric bell is at 1/2 up to rounding; the documented rule takes it, and refuses what is below."""
     half = Condition("between", lo=-100, hi=0, confidence="0.5")
     normal = TruncatedNormal()
@@ -261,7 +261,7 @@ def test_moving_both_ends_down_keeps_a_satisfied_pair_when_the_shape_stays():
 
 
 def test_another_shape_breaks_the_rule():
-    """n lies lower at both ends, but its mass sits at its end: k is satisfied, n is not, and the predicate says so."""
+    """n lies lower at both ends, but its mass sits at its end: k is satisfied, n is not, as the predicate decides."""
     #   n [0 .............. 9]  all mass in the last tenth: about 8.5
     #   k [1 .............. 10] falling: about 4
     #   e                  10, at least 3 later
@@ -277,7 +277,7 @@ def test_another_shape_breaks_the_rule():
 
 @pytest.mark.parametrize("name", ["uniform", "triangular", "normal"])
 def test_the_other_limit_of_a_short_condition_breaks_the_rule(name):
-    """d = 10: k = (100, 104) is surely near e = (100, 101), n = (0, 104) is mostly long before; the guard refuses it."""
+    """d = 10: k = (100, 104) is certainly near e = (100, 101), n = (0, 104) is mostly long before; the guard refuses it."""
     within, shape, target = Condition("within", d=10, confidence="0.5"), SHAPES[name], (100, 101)
     p_known, p_new = probability(shape, [100, 0], [104, 104], shape, [100, 100], [101, 101], within)
     assert p_known == pytest.approx(1)

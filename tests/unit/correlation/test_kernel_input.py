@@ -1,4 +1,4 @@
-"""What the batch interface accepts and refuses, which keys are equal, and what it loads."""
+"""Input that the batch interface accepts and refuses, equality of keys, and the modules that it loads."""
 
 import datetime
 import importlib
@@ -21,7 +21,7 @@ T = np.array([0, 1, 2])
 
 
 def matches(key_a, key_b, engine="numpy"):
-    """Pairs of rows that are all at the same time, so that keys alone decide."""
+    """Pairs of rows that are all at the same time, so that only keys decide."""
     a, b = np.zeros(len(key_a), np.int64), np.zeros(len(key_b), np.int64)
     i, j = correlate(a, a, b, b, SURE, key_a, key_b, engine=engine)
     return list(zip(i.tolist(), j.tolist(), strict=True))
@@ -80,7 +80,7 @@ def test_keys_of_any_type_pair_up_where_they_are_equal(key_a, key_b, expected, e
 )
 @pytest.mark.parametrize("call", [correlate, count_pairs, correlate_chunks, correlate_ranges])
 def test_input_that_makes_no_sense_is_refused_by_name_and_place(call, stamps, keys, message):
-    """Every form of the interface says which argument, what was found and what was expected, before the first pair."""
+    """Every form of the interface names the argument, what was found and what was expected, before the first pair."""
     with pytest.raises(ValueError, match=message):
         call(*stamps, SURE, *keys)
 
@@ -95,7 +95,7 @@ def test_unknown_engines_and_empty_buffers_are_refused():
 
 @pytest.mark.parametrize("engine", ["numpy", "numba"])
 def test_empty_sides_give_empty_results_of_the_right_type(engine):
-    """An empty list is as good as an empty array, and the order of B is still told."""
+    """An empty list is as good as an empty array, and the order of B is still returned."""
     i, j, p = correlate([], [], T, T, SURE, probability=True, engine=engine)
     assert (len(i), len(j), len(p)) == (0, 0, 0)
     assert (i.dtype, j.dtype, p.dtype) == (np.int64, np.int64, np.float64)
@@ -124,7 +124,7 @@ def test_stamps_beyond_int64_are_taken_as_python_integers():
         assert [(int(i[0]), int(j[0])) for i, j in chunks] == expected
 
 
-def test_counts_tell_pairs_and_probabilities_evaluated():
+def test_counts_are_of_pairs_and_probabilities_evaluated():
     """For equal lengths no probability is evaluated but within the rounding of the limits."""
     t = np.arange(1000) * 1000
     counts = Counter()
@@ -135,7 +135,7 @@ def test_counts_tell_pairs_and_probabilities_evaluated():
 
 
 def test_chunks_are_views_of_one_buffer():
-    """The next step overwrites them, as is said."""
+    """The next step overwrites them, as documented."""
     steps = correlate_chunks(T, T, T, T, SURE, chunk_pairs=2)
     first = next(steps)
     before = [x.copy() for x in first]
@@ -145,7 +145,7 @@ def test_chunks_are_views_of_one_buffer():
 
 
 def python(code):
-    """What the code prints in a process of its own."""
+    """Output of the code in a separate process."""
     path = os.pathsep.join(str(REPOSITORY / name) for name in ("protocol", "cloud"))
     done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
@@ -176,7 +176,7 @@ def test_many_rows_take_numba_by_themselves():
 
 
 def test_installations_without_a_place_for_machine_code_still_work(monkeypatch):
-    """Where numba finds no folder to keep it in, the functions are compiled for the process alone."""
+    """Where numba finds no folder to keep it in, the functions are compiled for this process only."""
     caching = importlib.import_module("numba.core.caching")
     monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
     square = compiled(lambda x: x * x)

@@ -60,7 +60,7 @@ def test_look_up_reuses_only_what_holds(ct, d, length):
     assert counts.blocks == 2
 
 
-def test_look_up_is_asked_and_saves_evaluations():
+def test_look_up_is_used_and_saves_evaluations():
     """With many bases a target the hit ratio is that of the papers' range, and lazy evaluates what is not hit."""
     a, b = crowd(5, 400, length=200, span=2000)
     counts = {}
@@ -132,8 +132,8 @@ def test_a_full_buffer_drops_its_oldest_and_counts_them(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_late_tuple_joins_what_is_left_and_is_set_aside(name):
-    """Arrived 30 after its maximum with a delay of 5: joined with what is held, counted, told once."""
+def test_a_late_tuple_joins_the_rows_held_and_goes_to_the_side_output(name):
+    """Arrived 30 after its maximum with a delay of 5: joined with the rows held, counted, reported once."""
     op = make(name, within(100), delay=5, pi=4, block=1)
     op.push("a", 1, 0, 4, 4)
     pairs = op.push("b", 9, 6, 10, 40)
@@ -200,7 +200,7 @@ def test_intervals_too_long_to_match_are_not_held(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_interval_that_ends_before_it_begins_changes_nothing(name):
-    """Refused with what was found, alone or anywhere in a block."""
+    """Refused with the interval found, as a single tuple or anywhere in a block."""
     op = make(name, within(10))
     with pytest.raises(ValueError, match=r"found \[5, 4\], expected the minimum first"):
         op.push("a", 0, 5, 4, 4)
@@ -261,7 +261,7 @@ def test_a_block_is_evaluated_by_count_by_time_or_by_both(name):
 
 
 def test_arrays_come_back_as_arrays():
-    """The same pairs as the list, as two int64 columns, from every operator."""
+    """Every operator returns the pairs of the list as two int64 columns."""
     a, b = crowd(3, 50, length=20, span=300)
     results = set()
     for name in NAMES:
@@ -275,7 +275,7 @@ def test_arrays_come_back_as_arrays():
 
 
 def test_partners_are_the_other_half_of_the_pairs():
-    """The short form of eager."""
+    """`partners`, the short form of the operator eager."""
     one, other = make("eager", within(10)), make("eager", within(10))
     for op in (one, other):
         op.push("a", [3, 4], [0, 1], [2, 2], 2)
@@ -315,7 +315,7 @@ def test_wrong_arguments_are_refused_with_what_was_expected(arguments, text):
 
 
 def test_a_one_sided_condition_without_a_window_is_refused_with_the_reason():
-    """Every older tuple would match for ever; with a window the buffers of both sides are emptied."""
+    """Every older tuple would match forever; with a window the buffers of both sides are emptied."""
     with pytest.raises(ValueError, match="match for ever"):
         Condition("deadline", d=10, confidence="0.8")
     for kind in ("deadline", "delay"):

@@ -1,4 +1,4 @@
-"""What is told of a reading of a, step by step: its mark decides, and each answer is given once."""
+"""Rows emitted for a reading of side a, step by step: its mark decides, and each row is emitted once."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def seqs(rows):
 
 
 def test_an_arriving_reading_is_open_unsure_or_closed():
-    """Open; with matches of its time forgotten; without the key it needs. Pairs alone need no marks."""
+    """Open; with matches of its time forgotten; without the key it needs. A join that emits only pairs needs no marks."""
     new = readings("dock/tags", (0, "k", 500), (1, "k", 50), (2, None, 500))
     #  shelf forgotten up to 300: a match of the reading at 50 (up to 150) may be among it
     horizon = EPOCH_US + 300 * MS
@@ -44,14 +44,14 @@ def test_an_arriving_reading_is_open_unsure_or_closed():
 
 
 @pytest.mark.parametrize(("kind", "emitted"), [("inner", []), ("left", [(2, None)]), ("anti", [(2, None)])])
-def test_what_can_match_nothing_is_told_at_arrival(kind, emitted):
-    """Only where readings in no pair are told at all."""
+def test_an_unmatchable_reading_is_emitted_at_arrival(kind, emitted):
+    """Only for the kinds that emit readings in no pair."""
     new = readings("dock/tags", (0, "k", 500), (2, None, 500))
     tables = emission(kind).at_arrival(kept(new, [OPEN, CLOSED]))
     assert [pair for one in tables for pair in seqs(one)] == emitted
 
 
-def test_a_reading_is_told_as_unmatched_once_and_only_when_it_is_surely_in_no_pair():
+def test_a_reading_is_emitted_as_unmatched_once_and_only_when_it_is_certainly_in_no_pair():
     """Four readings before the bound, one of each mark, and an open one after it."""
     rows = readings("dock/tags", *((n, "k", 10 * n) for n in range(5)))
     one = emission()
@@ -63,8 +63,8 @@ def test_a_reading_is_told_as_unmatched_once_and_only_when_it_is_surely_in_no_pa
 
 
 @pytest.mark.parametrize(("kind", "emitted"), [("inner", [(0, 7)]), ("left", [(0, 7)]), ("anti", [])])
-def test_a_pair_marks_its_reading_and_is_told_unless_only_unmatched_ones_are(kind, emitted):
-    """A pair with a reading that was told as unmatched already is not told."""
+def test_a_pair_marks_its_reading_and_is_emitted_unless_only_unmatched_ones_are(kind, emitted):
+    """A pair with a reading that was already emitted as unmatched is not emitted."""
     a, b = readings("dock/tags", (0, "k", 0), (1, "k", 5)), readings("shelf/1", (7, "k", 9))
     one = emission(kind)
     marks = [OPEN, OPEN] if kind == "inner" else [OPEN, CLOSED]
@@ -75,7 +75,7 @@ def test_a_pair_marks_its_reading_and_is_told_unless_only_unmatched_ones_are(kin
 
 
 def test_the_best_pairs_are_held_back_until_their_reading_is_settled():
-    """Two pairs come, the nearer one second; one is told, at the end, and nothing stays behind."""
+    """Two pairs come, the nearer one second; one is emitted, at the end, and nothing stays behind."""
     a, b = readings("dock/tags", (0, "k", 0)), readings("shelf/1", (7, "k", 90), (8, "k", 20))
     one, first = emission("inner", top_k=1), np.array([0])
     state, rows = one.note_pairs(kept(a, [OPEN]), 0, a, b, first, np.array([0]), np.ones(1))

@@ -3,7 +3,7 @@
 from whenabouts_edge.backoff import Backoff
 
 
-def test_pauses_double_up_to_the_longest_and_begin_anew():
+def test_pauses_double_up_to_the_longest_and_restart_after_a_reset():
     """Without chance each is what it may be at most."""
     backoff = Backoff(500_000, 3_000_000)
     assert [backoff.pause_us(0) for _ in range(5)] == [500_000, 1_000_000, 2_000_000, 3_000_000, 3_000_000]

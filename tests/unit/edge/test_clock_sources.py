@@ -67,7 +67,7 @@ def test_a_daemon_left_at_its_default_is_not_believed_about_the_drift():
     ],
     ids=["empty", "short", "magic", "version", "never written", "being written", "unknown", "disrupted", "negative"],
 )
-def test_a_segment_that_says_nothing_is_unbounded(raw):
+def test_a_segment_without_information_is_unbounded(raw):
     """Nothing is claimed, nothing is raised."""
     sample = ClockBoundClock(look=lambda: raw).sample()
     assert (sample.bound_us, sample.state, sample.source) == (None, "unbounded", "clock-bound")
@@ -181,7 +181,7 @@ def test_timesyncd_answers_never_raise(text, utc_us):
     assert parse_message(text, utc_us) == (None, "unbounded")
 
 
-def test_timesyncd_is_asked_by_its_name(tmp_path, monkeypatch):
+def test_timesyncd_is_queried_by_its_name(tmp_path, monkeypatch):
     """The program's output is the message; without it, unbounded."""
     monkeypatch.setenv("PATH", str(tmp_path))
     assert ask_timesyncd() == ""
@@ -207,7 +207,7 @@ def test_the_kernels_figure_counts_between_nothing_and_its_end(maxerror_us, expe
     assert KernelClock(maxerror_us=lambda: maxerror_us).sample().state == expected[1]
 
 
-def test_the_kernel_is_asked_only_while_chronyd_runs(tmp_path, monkeypatch):
+def test_the_kernel_is_queried_only_while_chronyd_runs(tmp_path, monkeypatch):
     """The figure of this machine's kernel, which a running process of ours stands in for chronyd to unlock."""
     pid = tmp_path / "chronyd.pid"
     monkeypatch.setattr(kernel_clock, "CHRONYD_PIDS", (pid,))
@@ -219,7 +219,7 @@ def test_the_kernel_is_asked_only_while_chronyd_runs(tmp_path, monkeypatch):
 
 
 class Source:
-    """A source that knows a bound or not, and counts how often it is asked."""
+    """A source that knows a bound or not, and counts how often it is sampled."""
 
     def __init__(self, name, bound_us):
         self.name, self.bound_us, self.asked = name, bound_us, 0
@@ -241,8 +241,8 @@ def test_the_first_source_that_knows_a_bound_is_taken():
     assert clock.sample().source == "first"
 
 
-def test_sources_that_never_knew_anything_are_asked_rarely():
-    """The last is always asked: one source has to report an unbounded clock."""
+def test_sources_that_never_knew_anything_are_sampled_rarely():
+    """The last is always sampled: one source has to report an unbounded clock."""
     some = [Source("a", None), Source("b", None)]
     clock = FirstClock(some)
     for _ in range(PATIENCE + 2 * RARELY):

@@ -338,7 +338,7 @@ def test_the_mark_that_some_editors_begin_a_file_with_is_no_mistake(tmp_path):
     "host", ["mqtt://broker", "broker:1883", "a..b", "a b", "x" * 64, "\u00fc" * 64, "a/b", "[::1]", "."]
 )
 def test_a_host_that_no_machine_can_have_is_refused(host):
-    """An address with scheme or port would be looked up as a name for ever, and one that is no name ended the doctor."""
+    """An address with scheme or port would be looked up as a name forever, and one that is no name ended the doctor."""
     [mistake] = mistakes(FINE + f'[broker]\nhost = "{host}"\n')
     assert mistake == (
         f"edge.toml:8: [broker] host: found {host!r}, expected only the name or the address of a machine, such as "

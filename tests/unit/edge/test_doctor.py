@@ -95,7 +95,7 @@ def test_ports(port, user, expected):
         assert fix_part in fix
 
 
-def test_what_could_not_be_seen_is_said_and_not_counted_as_trouble():
+def test_a_check_that_was_not_possible_is_reported_and_is_no_trouble():
     """An ordinary user does not see whose files are open."""
     [finding] = of_port(replace(PORT, unseen=True), WHO)
     assert finding.fine
@@ -137,8 +137,8 @@ def test_clocks(changes, expected):
 @pytest.mark.parametrize("stage", ["name", "connect", "tls", "mqtt", "login"])
 def test_every_stage_of_the_connection_has_its_own_fix(stage):
     """A finding names place and reason."""
-    finding = of_broker(replace(BROKER, stage=stage, problem="as told"))
-    assert finding.found == "broker.example.org:8883: as told"
+    finding = of_broker(replace(BROKER, stage=stage, problem="as reported"))
+    assert finding.found == "broker.example.org:8883: as reported"
     assert not finding.fine
     others = {of_broker(replace(BROKER, stage=s)).fix for s in ("name", "connect", "tls", "mqtt", "login")} - {
         finding.fix
@@ -221,7 +221,7 @@ def test_files_that_the_agent_reads(path, above, problem, fix):
 
 
 def test_files_are_those_of_the_configuration(tmp_path):
-    """One that is there with all folders above it, one that is not; what is not configured is not asked for."""
+    """One that is there with all folders above it, one that is not; files that are not configured are not checked."""
     (tmp_path / "rules").write_text("")
     text = f'rules_file = "{tmp_path}/rules"\n' + reader_lines("p") + f'[broker]\nca_file = "{tmp_path}/no/ca.pem"\n'
     ca, rules = facts.files(parse(text))
@@ -326,7 +326,7 @@ def run(*arguments: object):
     return CliRunner().invoke(main, ["doctor", *map(str, arguments)])
 
 
-def test_the_command_says_everything_with_a_fix_beside_it_and_changes_nothing(tmp_path):
+def test_the_command_prints_every_finding_with_its_fix_and_changes_nothing(tmp_path):
     """Exit code 1 for a finding, 2 for an invalid configuration; text and JSON agree."""
     config = tmp_path / "edge.toml"
     state_dir = tmp_path / "state"

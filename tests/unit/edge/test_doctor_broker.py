@@ -67,7 +67,7 @@ def test_nobody_listens_nobody_answers_nobody_is_called_that():
 
 
 def test_the_doctor_does_not_disturb_a_running_agent_s_connection():
-    """It comes under a client id of its own: a broker cuts the older of two connections with one id."""
+    """It uses a separate client id: a broker cuts the older of two connections with one id."""
     came = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 

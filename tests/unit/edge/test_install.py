@@ -194,7 +194,7 @@ def test_what_the_service_could_not_see_is_refused_with_a_reason(wanted, config,
 
 
 def test_the_unit_lets_the_agent_reach_what_its_configuration_names():
-    """A folder of its own choice, an unusual port, the folder of the metrics; a percent sign stays one."""
+    """A configured folder, an unusual port, the folder of the metrics; a percent sign stays one."""
     config = (
         'state_dir = "/data/100% dock"\nmetrics_file = "/var/lib/node/whenabouts.prom"\n'
         + FINE.replace("/dev/ttyUSB0", "/dev/rfcomm0")

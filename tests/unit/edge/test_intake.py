@@ -241,7 +241,7 @@ def test_what_was_refused_is_written_down_with_each_refusal():
     run(scenario)
 
 
-def test_refusing_is_said_once_and_its_end_with_the_count(caplog):
+def test_refusing_is_logged_once_and_its_end_with_the_count(caplog):
     """A spool near its limit takes a reading, refuses the next, and so on: that is one spell, until it has been calm."""
 
     async def scenario(intake, store):

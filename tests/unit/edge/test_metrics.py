@@ -87,6 +87,6 @@ def test_files_are_replaced_whole_and_a_fault_is_reported_once(tmp_path, caplog)
 
 
 def test_without_a_metrics_file_only_the_status_is_written(tmp_path):
-    """Nothing that nobody asked for."""
+    """No metrics are written unless configured."""
     Report(str(tmp_path), None).write(STATUS)
     assert [p.name for p in tmp_path.iterdir()] == ["status.json"]

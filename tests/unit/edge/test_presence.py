@@ -77,9 +77,9 @@ def keepalive(one, at_us):
     one.take(Chunk(KEEPALIVE, (at_us - 5000) * 1000, at_us * 1000), CLOCK)
 
 
-def test_a_reader_that_speaks_without_tags_has_looked_as_long_as_it_speaks():
+def test_a_reader_that_sends_without_tags_has_scanned_until_its_last_message():
     """
-    m6e   |open   k k k     three seconds without a word     k
+    m6e   |open   k k k     three seconds without a message     k
     """
     one = link("m6e")
     assert (one.since_us, one.looked_us(9 * S)) == (7, 7)
@@ -97,8 +97,8 @@ def test_the_silence_of_other_readers_is_taken_for_absence(kind, listen_only):
     assert (one.since_us, one.looked_us(9 * S)) == (7, 9 * S)
 
 
-def test_which_readers_speak_without_tags():
-    """Those that are asked, and those that report cycles without tags."""
+def test_which_readers_send_without_tags():
+    """Those that are polled, and those that report cycles without tags."""
     speaks = {kind: facts.speaks_us for kind, facts in READERS.items()}
     assert speaks == {
         "m6e": 3 * S, "yrm100": 3 * S, "pn532": 810_000, "uhfreader18": 3_945_000,

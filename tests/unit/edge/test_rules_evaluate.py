@@ -73,7 +73,7 @@ def test_clocks_of_different_views_of_the_group_are_not_merged():
 
 
 def test_the_key_is_reported_when_both_have_it():
-    """With and without equality asked for."""
+    """With and without equality in the rule."""
     readings = [pair_side("dock", 0, 10, "E1"), pair_side("shelf/1", 0, 10, "E1"), pair_side("shelf/1", 0, 10, "E2")]
     for keyed, keys in ((True, ["E1"]), (False, ["E1", None])):
         assert [r.key for r in numbered(through(host(rule(keyed=keyed)), readings))[3:]] == keys
@@ -115,7 +115,7 @@ def test_rules_that_stay_keep_what_they_have():
 
 
 def test_what_is_no_message_of_rules_is_counted_and_changes_nothing():
-    """Noise and another gateway's rules; an empty message withdraws, an empty list too."""
+    """Noise and another gateway's rules; an empty message removes the rules, an empty list too."""
     rules = host(rule())
     for noise in (b"\x00", b"\xa0", encode_rules("hall", "other", [])):
         assert rules.received(noise) is False

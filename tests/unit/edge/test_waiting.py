@@ -46,7 +46,7 @@ def test_after_a_start_a_row_has_what_was_known_of_its_run(db, run):
     first.know(500)
     second = WaitingRows(db, "" if not run else "run 1")
     write(second, reading("a", 7), reading("b", 40))
-    second.know(900)  # after its readings: says nothing of what came before them
+    second.know(900)  # after its readings: does not cover what came before them
     rows = WaitingRows(db, run).read("hall", "gw")
     assert [(one.kept.last_us, one.kept.since_us) for one in rows] == [(45, 500)] * 2
 

@@ -67,7 +67,7 @@ def test_each_ending_of_mpremote_has_an_explanation(code, out, err, expected):
 
 
 def test_a_port_that_is_not_there_is_reported_with_those_that_are():
-    """Before mpremote is asked."""
+    """Before mpremote is started."""
     with pytest.raises(
         FlashError, match="/dev/no-such-board: found no such port, expected a board's; ports that are there:"
     ):
@@ -75,7 +75,7 @@ def test_a_port_that_is_not_there_is_reported_with_those_that_are():
 
 
 def test_a_port_without_permission_names_the_group(tmp_path, monkeypatch):
-    """The fix is a group, not sudo. Said of any file here, as the tests may run as root, who may open every port."""
+    """The fix is a group, not sudo. Reported of any file here, as the tests may run as root, who may open every port."""
     port = tmp_path / "port"
     port.touch()
     monkeypatch.setattr(os, "access", lambda path, mode: False)

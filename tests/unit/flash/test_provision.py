@@ -103,7 +103,7 @@ def test_two_readers_share_neither_uart_nor_pin():
 
 
 def test_a_board_on_this_computer_reads_terminals_and_reaches_its_localhost():
-    """No Wi-Fi is asked for, the path of a port stays."""
+    """No Wi-Fi is required, the path of a port stays."""
     text = FINE.replace("broker.example.org", "localhost").replace("uart0", "/dev/pts/7")
     provisioned = made(text, board("unix"))
     assert provisioned.config["readers"][0]["port"] == "/dev/pts/7"
@@ -112,7 +112,7 @@ def test_a_board_on_this_computer_reads_terminals_and_reaches_its_localhost():
 
 
 TABLE = [
-    # (change to FINE, what the one mistake says)
+    # (change to FINE, text of the one mistake)
     (("uart0", "/dev/ttyUSB0"), [
         "edge.toml:10: [reader] port: found /dev/ttyUSB0, expected uart0 or uart1 of pico_w, such as uart0, "
         "or uart0:tx=12,rx=13 with other pins",
@@ -153,7 +153,7 @@ def test_a_setting_that_a_board_cannot_have_is_refused_with_its_line(change, exp
     assert mistakes(FINE.replace(*change)) == expected
 
 
-def test_all_that_a_board_cannot_have_is_said_at_once():
+def test_all_settings_that_a_board_cannot_have_are_reported_at_once():
     """Three settings, three lines, in the order of the file."""
     text = FINE.replace("uart0", "COM3").replace("broker.example.org", "localhost")
     text = 'metrics_file = "m.prom"\n' + text

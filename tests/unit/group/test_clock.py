@@ -11,11 +11,11 @@ from whenabouts_protocol.group_state import view_number
 # The dense clock.
 
 
-def test_a_message_counts_for_what_surely_happened_after_it():
+def test_a_message_counts_for_events_that_certainly_happened_after_it():
     """An event dated back before the message does not follow from it.
 
     heard (0, 3)          |100
-    event        [90......110]     knows nothing
+    event        [90......110]     does not know it
     event                 [100..]  knows it
     """
     clock = DenseClock(0, 2)
@@ -23,7 +23,7 @@ def test_a_message_counts_for_what_surely_happened_after_it():
     assert not clock.received(200, (0, 2))
     assert (clock.at(99), clock.at(100)) == ((0, 0), (0, 3))
     assert clock.begin(90, 110) == (1, 0)
-    assert clock.at(109) == (0, 3)  # the new state had not surely begun
+    assert clock.at(109) == (0, 3)  # the new state had not certainly begun
     assert clock.at(110) == (1, 3)
     assert clock.begin(120, 130) == (2, 3)
     clock.settle(115)

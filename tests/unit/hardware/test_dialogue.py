@@ -70,7 +70,7 @@ def test_a_reader_that_is_only_listened_to_is_sent_nothing():
     assert [said(silent, t * S) for t in (0, 1000)] == [[], []]
 
 
-def test_a_card_reader_is_asked_again_after_each_answer():
+def test_a_card_reader_is_polled_again_after_each_answer():
     """
     t      -10 s      20 ms    100 ms    120 ms
            wake up    ask      card      ask again
@@ -109,7 +109,7 @@ def test_an_answer_may_be_to_the_question_before():
 def test_what_is_answered_at_the_beginning_may_be_to_somebody_elses_question():
     """
     t      -1        0         1            2.61     2.62       an agent that was killed asked at -1, a new one begins at 0
-           asked     ask       answer       ask      answer     the first answer says nothing of when its tags were seen
+           asked     ask       answer       ask      answer     the first answer does not show when its tags were seen
     """
     one = READERS["uhfreader18"].dialogue()
     assert said(one, 0) == [INVENTORY]

@@ -94,7 +94,7 @@ def test_the_table_of_the_lesson_is_true_of_logs_and_truth():
     assert f"there were {len(VISITS)} visits of {birds} birds and {len(true)} moves between feeders" in LESSON
 
 
-def test_what_the_lesson_says_of_arrival_and_clocks_is_true():
+def test_the_lesson_is_right_about_arrival_and_clocks():
     """All moves emitted in order of arrival go back in time; the worst clock; how many wrong moves it makes."""
     naive = moves(READS)
     assert all(b.second < a.second for a, b in naive)
@@ -110,7 +110,7 @@ def test_what_the_lesson_says_of_arrival_and_clocks_is_true():
     assert f"with the clocks put right {left} wrong ones are left" in LESSON
 
 
-def test_what_the_lesson_says_of_what_nobody_heard_is_true():
+def test_the_lesson_is_right_about_unheard_tags():
     """Visits cut in two, joined and unheard; where; and that the unheard ones explain what is missing and wrong."""
     heard = {visit_of(read) for read in READS}
     begun = [visit_of(read) for read in visits(READS, 30)]
@@ -130,7 +130,7 @@ def test_what_the_lesson_says_of_what_nobody_heard_is_true():
         assert any(visit.bird == a.bird and a.left < visit.came < b.came for visit in unheard)
 
 
-def test_what_the_lesson_says_of_nights_is_true():
+def test_the_lesson_is_right_about_nights():
     """Moves within ten hours and over a night, and the longest."""
     true = moves(sorted(READS))
     by_day = [b.second - a.second <= 10 * HOUR_S for a, b in true]

@@ -79,7 +79,7 @@ def test_a_clock_without_reference_widens_much_more(before, trf, bound_us, state
     assert reading.clock_state == state
 
 
-def test_false_reads_are_a_stream_of_their_own():
+def test_false_reads_are_a_separate_stream():
     """A phantom is landed, but no rule about tags meets it."""
     assert [x.stream for x in read(row(tty="P"), row(tty="W"), row(tty="R"))] == ["phantom", "tags", "tags"]
 

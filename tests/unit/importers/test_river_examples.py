@@ -98,7 +98,7 @@ def test_the_table_on_pairs_is_true_of_logs_and_truth():
     }
 
 
-def test_what_the_lesson_says_of_the_pair_that_never_was_is_true():
+def test_the_lesson_is_right_about_the_pair_that_never_was():
     """Its distance by ARR and in truth, its stays and probability; and of the pair that the rule misses."""
     both = near(tags(LOWER), tags(UPPER), APART)
     emitted, certain = joined(tags(LOWER), tags(UPPER), APART), sure(tags(LOWER), tags(UPPER), APART)
@@ -113,7 +113,7 @@ def test_what_the_lesson_says_of_the_pair_that_never_was_is_true():
     assert f"{len(certain)} pairs of stays of {len({x.tag for x, _ in certain})} fish" in PAIRS
 
 
-def test_what_the_lesson_says_of_echoes_and_phantoms_is_true():
+def test_the_lesson_is_right_about_echoes_and_phantoms():
     """The marker's period, both ways of asking at 4 s, what the phantoms are and what leaving them out costs."""
     ghosts = of_kind(UPPER, "P")
     heartbeats = {(x, y) for x, y in joined(ghosts, tags(UPPER), WITHIN) if what(x) == "marker"}

@@ -258,7 +258,7 @@ def test_a_frontier_waits_for_birth_and_for_every_number_of_its_heartbeat():
         )
 
 
-def test_what_gateways_lost_is_counted_and_said_when_it_begins(bridge, caplog):
+def test_losses_of_gateways_are_counted_and_logged_when_they_begin(bridge, caplog):
     """
     boot      4    4    4    4          5    5
     refused   -    2    7    7 again    0    1      a gateway that reports nothing has no known loss

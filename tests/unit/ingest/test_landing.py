@@ -97,7 +97,7 @@ def test_numbers_and_ledger_survive_a_clock_that_is_put_back(tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"upto": "1", "since": "", "ranges": []}', "\ufffd"])
-def test_a_damaged_snapshot_says_so_and_can_be_deleted(tmp_path, text):
+def test_a_damaged_snapshot_is_reported_and_can_be_deleted(tmp_path, text):
     """The error names file and cure; after the cure the files show what has landed."""
     landing = Landing(tmp_path)
     land(landing, "g1", 0, 3)
@@ -110,7 +110,7 @@ def test_a_damaged_snapshot_says_so_and_can_be_deleted(tmp_path, text):
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", "foreign"])
-def test_a_damaged_data_file_says_which(tmp_path, content):
+def test_a_damaged_data_file_is_named(tmp_path, content):
     """A file without the end of Parquet, or without our numbers, is named, with what to do."""
     landing = Landing(tmp_path)
     path = land(landing, "g1", 0, 3)

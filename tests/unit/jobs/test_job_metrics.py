@@ -63,7 +63,7 @@ def test_of_more_streams_than_samples_those_that_are_furthest_behind_have_one(sa
     assert not any(f'"s{MOST_STREAMS}"' in name for name in lags)
 
 
-def test_a_query_that_begins_anew_knows_no_shard_and_puts_rules_that_are_gone_together(samples):
+def test_a_restarted_query_knows_no_shard_and_merges_rules_that_are_gone(samples):
     """The total stays; a rule that was just added counts from 0."""
     tally = NONE.after([FIRST, SECOND | {"rule": "old"}], 1.0).restarted({"r", "new"})
     values = samples(tally)

@@ -11,7 +11,7 @@ from whenabouts_cloud.orderly_end import EXIT_HUNG, orderly_end
 
 LIMIT_S = 90.0
 
-# It says when it can be asked; the lock is the thing that nobody gives back.
+# It prints when it can be ended; nobody releases the lock.
 PROGRAM = """
 import sys, threading
 from whenabouts_cloud.orderly_end import orderly_end
@@ -51,8 +51,8 @@ def test_who_ends_in_time_ends_with_its_own_code(number):
     assert (process.returncode, said) == (3, b"")
 
 
-def test_who_hangs_says_where_and_is_ended():
-    """A code of its own, and the function that hangs on stderr."""
+def test_a_hanging_process_prints_its_function_and_is_ended():
+    """A separate exit code, and the function that hangs on stderr."""
     process = program("wait_for_a_lock_that_nobody_releases()", 0.2, stderr=subprocess.PIPE)
     process.terminate()
     _, said = process.communicate(timeout=LIMIT_S)

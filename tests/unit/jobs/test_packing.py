@@ -110,6 +110,6 @@ def test_a_slab_has_the_events_that_matches_beginning_in_it_may_need():
     assert CEP.inside(job, "events", routed.rows)(slab).tolist() == [False, True, True, False]
 
 
-def test_cuts_that_lie_close_together_make_no_slab_of_their_own():
+def test_cuts_that_lie_close_together_make_no_separate_slab():
     """Quantiles of a burst: of cuts that are not further apart than 10 the first stays."""
     assert borders_of([0, 1, 10, 11, 30, 31], apart=10) == [0, 11, 30]

@@ -31,7 +31,7 @@ def test_the_only_rule_of_a_kind_needs_no_name(file):
     assert choose_rule(both, None, CepRule).name == "then"
 
 
-def test_of_several_the_name_decides_and_is_asked_for(file):
+def test_of_several_the_name_decides_and_is_required(file):
     """Rules of another kind are not offered."""
     several = file(ORDER.format("then"), PAIR.format("near"), ORDER.format("later"))
     assert choose_rule(several, "later", CepRule).name == "later"

@@ -19,14 +19,14 @@ def states(lattice):
 
 
 def emitted(lattice, **expected):
-    """Whether the counters that are not 0 are these, beside those of what was taken and let in."""
+    """True if the nonzero counters are these, apart from `accepted` and `released`."""
     counters = {name: value for name, value in lattice.counters.items() if value}
     return counters == {name: counters[name] for name in ("accepted", "released")} | expected
 
 
 def test_states_that_know_of_no_end_stand_beside_each_other():
     """
-    P0  0------1--------2      Each knows of the other's end what the message says: state 1 of P1
+    P0  0------1--------2      Each knows the other's end from the message: state 1 of P1
     P1  0----------1           knows of state 1 of P0, so the end of state 0 is behind it.
     """
     lattice = LatWin(2, 2)
@@ -100,7 +100,7 @@ def test_no_end_of_a_latest_state_is_taken_for_infinite():
 
 
 def test_a_gap_is_held_until_it_is_renewed():
-    """State 1 is lost: what follows waits; begun anew at state 2, the window holds what came from there on."""
+    """State 1 is lost: later states wait; restarted at state 2, the window holds the states from there on."""
     lattice = LatWin(2, 4)
     for number in (0, 2, 3):
         lattice.push(0, number, (number, 0))
@@ -117,7 +117,7 @@ def test_a_gap_is_held_until_it_is_renewed():
 
 
 def test_a_late_joiner_begins_at_a_later_number():
-    """A process whose first states never come begins where the caller says."""
+    """A process whose first states never come begins at the number that the caller gives."""
     lattice = LatWin(2, 2)
     lattice.push(0, 0, (0, 0))
     lattice.push(1, 7, (0, 7))
@@ -127,7 +127,7 @@ def test_a_late_joiner_begins_at_a_later_number():
 
 
 def test_a_full_room_gives_the_gap_up():
-    """With room for 3, state 5 does not fit beside 2, 3 and 4 while 1 is missing: the window begins anew at 2."""
+    """With room for 3, state 5 does not fit beside 2, 3 and 4 while 1 is missing: the window restarts at 2."""
     lattice = LatWin(2, 8, room=3)
     lattice.push(1, 0, (0, 0))
     for number in (0, 2, 3):
@@ -154,8 +154,8 @@ def test_time_orders_what_no_message_does():
     assert states(hybrid) == [(0, 0), (1, 0), (1, 1)]
 
 
-def test_an_eager_group_takes_back_what_a_late_report_refutes():
-    """State 1 of P1 comes before the earlier state 1 of P0: (0, 1) is told, and taken back."""
+def test_an_eager_group_retracts_what_a_late_report_refutes():
+    """State 1 of P1 comes before the earlier state 1 of P0: (0, 1) is emitted, and retracted."""
     lattice = LatWin(2, 2, "hybrid")
     lattice.push(0, 0, (0, 0), 0, 1)
     lattice.push(1, 0, (0, 0), 0, 1)
@@ -196,7 +196,7 @@ def test_a_patient_group_lets_in_what_happened_before_first():
 
 
 def test_a_patient_group_with_a_full_room_lets_in_without_waiting():
-    """P0 says nothing more: with room for 2, each further state of P1 pushes the oldest that waits into the window."""
+    """P0 reports nothing more: with room for 2, each further state of P1 pushes the oldest that waits into the window."""
     lattice = LatWin(2, 4, "hybrid", patient=True, room=2)
     lattice.push(0, 0, (0, 0), 0, 1)
     for number in range(5):
@@ -223,7 +223,7 @@ def test_a_process_of_which_nothing_has_come_holds_nobody_back():
 
 @pytest.mark.parametrize("window", [4, [1, 2, 5], [9, 2, 9], [3, 64 - 4, 1], 17])
 def test_windows_of_any_size_are_packed_alike(window):
-    """Whatever fits a word or not: concurrent states make the whole product."""
+    """Sizes that fit a word or not: concurrent states make the whole product."""
     lattice = LatWin(3, window, store=True)
     sizes = [window] * 3 if isinstance(window, int) else window
     for process, number in itertools.product(range(3), range(70)):
@@ -248,7 +248,7 @@ def test_one_process_is_a_chain():
 
 
 def test_a_box_that_is_too_large_is_walked_instead():
-    """16 processes with windows of 4: refused with the limit named, and told without being stored."""
+    """16 processes with windows of 4: refused with the limit named, and walked without being stored."""
     with pytest.raises(LimitError, match=r"found 4294967296 choices of 64 states, expected at most 67108864 of 64"):
         LatWin(16, 4)
     lattice = LatWin(16, 4, store=False)
@@ -284,7 +284,7 @@ def test_a_box_that_is_too_large_is_walked_instead():
     ],
 )
 def test_a_wrong_report_is_refused_and_changes_nothing(report, expected):
-    """What was found and what was expected is said; window, lattice and counters stay."""
+    """The error has what was found and what was expected; window, lattice and counters stay."""
     lattice = LatWin(2, 2, "hybrid")
     lattice.push(0, 0, (0, 0), 0, 1)
     lattice.push(1, 0, (0, 0), 0, 1)
@@ -337,8 +337,8 @@ def test_a_predicate_of_other_processes_or_parts_is_refused():
         Related((0, 0), max)
 
 
-def test_a_predicate_is_asked_about_a_state_only_when_it_is_new():
-    """A leaf sees each state of its process once, however often it is asked for."""
+def test_a_predicate_is_evaluated_for_a_state_only_when_it_is_new():
+    """A leaf sees each state of its process once, however often it is needed."""
     asked = []
     lattice, either = LatWin(2, 2), Any(Local(0, lambda number: asked.append(number) or number == 3), Local(1, {9}))
     lattice.push(1, 0, (0, 0))
@@ -349,7 +349,7 @@ def test_a_predicate_is_asked_about_a_state_only_when_it_is_new():
     assert asked == [0, 1, 2, 3, 4]
 
 
-def test_a_snapshot_is_small_and_of_its_own_kind():
+def test_a_snapshot_is_small_and_bound_to_its_kind_of_group():
     """9 processes, windows of 4, in a full office: within 2 KB; other groups and other bytes are refused."""
     office = simulate(Workload(processes=9, duration_us=4 * HOUR), seed=3)
     lattice, largest = LatWin(9, 4, "hybrid"), 0
@@ -377,7 +377,7 @@ def test_a_snapshot_is_small_and_of_its_own_kind():
             LatWin(9, 4, "hybrid").restore(broken)
 
 
-def test_the_windows_of_the_papers_office_are_as_large_as_it_says():
+def test_the_windows_of_the_papers_office_have_the_published_sizes():
     """Table II, n = 4 and 6: 78 and 768 on average; samplers of random phase give 68 and 714, aligned ones 72 and 784."""
     for n, aligned, size in ((4, True, 78), (4, False, 78), (6, True, 768), (6, False, 768)):
         office = simulate(Workload(processes=n, duration_us=60 * HOUR, aligned=aligned), seed=5)
@@ -405,7 +405,7 @@ def test_what_every_group_does_needs_no_lattice():
     ],
 )  # fmt: skip
 def test_a_group_is_made_of_whole_numbers(watcher, wrong, text):
-    """What is none is told as every other wrong argument is; numpy's whole numbers are some."""
+    """Any other value is reported like every other wrong argument; numpy's integers are whole numbers."""
     with pytest.raises(ValueError, match=text):
         watcher(**{"processes": 2, "window": 4, **wrong})
     assert watcher(np.int64(2), np.int64(4)).counters["accepted"] == 0

@@ -1,4 +1,4 @@
-"""The detector of conjunctions by cases worked out by hand: what is told when, evidence, gaps, restarts, wrong reports."""
+"""The detector of conjunctions by cases worked out by hand: times of verdicts, evidence, gaps, restarts, wrong reports."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_the_windowed_verdict_may_be_false_and_the_sound_one_is_not():
 
 
 def test_a_run_is_known_from_its_first_state_though_that_has_left_the_window():
-    """Windows of one: a has gone on to a3 when the end of b comes, which knows of a1 alone; a knows of b2.
+    """Windows of one: a has gone on to a3 when the end of b comes, which knows only of a1; a knows of b2.
 
     a:  -- a1 true . - a2 true <-. - a3 true
     b:  -- b1 ------'-> b2 true -'- b3 false, knows a1
@@ -71,7 +71,7 @@ def test_a_run_is_known_from_its_first_state_though_that_has_left_the_window():
 
 
 def test_a_clock_only_report_is_enough():
-    """It begins no state, moves no window, and says that the open run lasted until it knew the others' begins."""
+    """It begins no state, moves no window, and shows that the open run lasted until it knew the others' begins."""
     one = pair()
     one.push(A, 1, (1, 0), True)
     assert not one.push(B, 1, (1, 1), True).definitely
@@ -102,8 +102,8 @@ def test_a_heartbeat_is_enough_by_time():
     assert one.overlaps == [(1, 1)]
 
 
-def test_time_that_comes_late_withdraws_what_was_possible():
-    """b1 seemed to be while a1 was; then a2 comes, which surely began before b1.
+def test_time_that_comes_late_retracts_what_was_possible():
+    """b1 seemed to be while a1 was; then a2 comes, which certainly began before b1.
 
             10   12   14  15
     a   a1 true  [a2]
@@ -117,11 +117,11 @@ def test_time_that_comes_late_withdraws_what_was_possible():
     assert not emitted.possibly
     calm = pair(order="hybrid", patient=True)
     calm.push(A, 1, (1, 0), True, 10, 10)
-    assert not calm.push(B, 1, (0, 1), True, 14, 15).possibly  # a may still tell of something before 14
+    assert not calm.push(B, 1, (0, 1), True, 14, 15).possibly  # a may still report something before 14
     assert calm.push(A, 2, (2, 0), False, 12, 13) == Verdict(False, False, False, False)
 
 
-def test_all_overlaps_that_become_sure_by_one_report_are_told_in_order():
+def test_all_overlaps_that_become_certain_by_one_report_are_emitted_in_order():
     """A long run of a that is known to last only at its end; b was on three times meanwhile.
 
     a:  -- a1 true .--------------------------------- a2 false, knows b6
@@ -135,8 +135,8 @@ def test_all_overlaps_that_become_sure_by_one_report_are_told_in_order():
     assert one.overlaps == [(1, 1), (1, 3), (1, 5)]
 
 
-def test_a_repeated_report_says_nothing_new():
-    """The verdict is that of the windows as they stand, no overlap is told again, and it is counted."""
+def test_a_repeated_report_emits_nothing_new():
+    """The verdict is that of the windows as they stand, no overlap is emitted again, and the repeat is counted."""
     one = pair()
     one.push(A, 1, (1, 0), True)
     emitted = one.push(B, 1, (1, 1), True)
@@ -147,7 +147,7 @@ def test_a_repeated_report_says_nothing_new():
 
 
 def test_a_report_that_closes_a_gap_is_judged_for_all_windows_it_makes():
-    """Windows of one: b1, for which it was possible, is gone again when b2 has followed; it is told nevertheless."""
+    """Windows of one: the condition was possible with b1, which has left when b2 followed; the verdict is emitted anyway."""
     one = pair(window=1)
     one.push(A, 1, (1, 0), True)
     assert not one.push(B, 2, (0, 2), False).possibly  # waits
@@ -188,7 +188,7 @@ def test_a_first_state_that_knows_of_others_joined_late():
 
 
 def test_a_first_state_with_a_time_is_not_taken_as_given():
-    """Two that know nothing of each other may have begun at any time: by stamps it is sure when both were surely on."""
+    """Two concurrent first states may have begun at any time: with stamps it is known when both were certainly on."""
     timeless, timed = ConjunctionDetector(2, 4), ConjunctionDetector(2, 4, "hybrid")
     timeless.push(A, 0, (0, 0), True)
     assert timeless.push(B, 0, (0, 0), True).definitely
@@ -199,7 +199,7 @@ def test_a_first_state_with_a_time_is_not_taken_as_given():
 
 
 def test_a_group_goes_on_from_a_snapshot():
-    """Verdict, witness and what has been told are as before; a snapshot of another group is refused."""
+    """Verdict, witness and emitted overlaps are as before; a snapshot of another group is refused."""
     one = pair()
     one.push(A, 1, (1, 0), True)
     one.push(B, 1, (1, 1), True)
@@ -244,7 +244,7 @@ def test_the_state_of_a_group_of_nine_is_two_kilobytes():
     ],
 )
 def test_a_wrong_report_is_refused_and_changes_nothing(report, text):
-    """With what was found and expected; alone or in a batch with right ones."""
+    """With what was found and expected; by itself or in a batch with valid reports."""
     one = pair(order="hybrid")
     one.push(B, 1, (0, 1), True, 1, 1)
     before = one.snapshot()
@@ -269,7 +269,7 @@ def test_a_wrong_row_refuses_the_whole_batch():
 
 
 def test_plain_and_numpy_numbers_are_the_same():
-    """Whatever kind of integers and of truth a report has."""
+    """A report may have any type of integers and booleans."""
     one, other = pair(), pair()
     for p, s, c, h in ((A, 1, (1, 0), True), (B, 1, (1, 1), True), (A, 2, (2, 1), False)):
         emitted = one.push(p, s, c, h)
@@ -277,8 +277,8 @@ def test_plain_and_numpy_numbers_are_the_same():
     assert one.overlaps == other.overlaps == [(1, 1)]
 
 
-def test_windows_that_tell_much_at_once():
-    """A batch that tells more overlaps than there was room for at first."""
+def test_windows_that_emit_much_at_once():
+    """A batch that emits more overlaps than there was room for at first."""
     one = ConjunctionDetector(2, [2, 400])
     count = 199
     process = [A, A, B, *[B] * (2 * count), A]

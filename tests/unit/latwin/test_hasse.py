@@ -89,7 +89,7 @@ def test_boxes_are_apart_inside_the_picture_and_hold_their_text(first, counts, n
 
 
 def test_long_numbers_are_counted_from_the_least_state():
-    """The note says from which; pointing at a box tells all of it."""
+    """The note names that state; the tooltip of a box has the whole state."""
     window = unrelated([123456] * 5, [2] * 5)
     root, boxes, _ = drawn(svg(window, lambda rows: rows.sum(axis=1) == 1, "t"))
     assert {label for *_, [label] in boxes} == {f"{i:05b}" for i in range(32)}
@@ -98,7 +98,7 @@ def test_long_numbers_are_counted_from_the_least_state():
     assert "P0 123456, P1 123456, P2 123456, P3 123456, P4 123457: holds" in titles
 
 
-def test_more_than_can_be_followed_is_told_by_level():
+def test_more_states_than_can_be_followed_are_shown_by_level():
     """61 states and more: a bar for each level, with how many hold; levels share bars when they are many."""
     root, bars, _ = drawn(svg(unrelated([5, 5, 5], [4, 4, 4]), lambda rows: rows[:, 2] == 3, "t"))
     emitted = [(texts[0], texts[1]) for *_, texts in bars]
@@ -110,7 +110,7 @@ def test_more_than_can_be_followed_is_told_by_level():
     assert [texts for *_, texts in bars][-1] == ["0-3", "10"]
 
 
-def test_an_empty_window_says_so():
+def test_an_empty_window_is_reported():
     """No boxes, no bars."""
     root, boxes, lines = drawn(svg(frame([0, 1], [[[0, 0]], [[1, 1]]]), lambda rows: rows[:, 0] == 0, "t"))
     assert (boxes, lines) == ([], [])

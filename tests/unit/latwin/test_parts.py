@@ -30,7 +30,7 @@ def filled(room=16):
     return ring
 
 
-def test_a_clock_never_tells_a_state_of_its_own_end():
+def test_joining_never_raises_the_own_entry_of_a_clock():
     """Joining raises what is lower; the own entry stays, and that is counted."""
     ring = new_ring(3, 3, "causal")
     row = np.zeros(ROW + 3, np.int64)
@@ -41,7 +41,7 @@ def test_a_clock_never_tells_a_state_of_its_own_end():
     assert not join(ring, row, np.array([5, 5, 1]), 1)
 
 
-def test_a_state_too_far_ahead_is_asked_for_again():
+def test_a_state_too_far_ahead_has_to_be_sent_again():
     """`accept` makes room first; the same report fits after the releases."""
     ring, clock = new_ring(1, 3, "causal", room=2), np.array([7])
     assert accept(ring, 0, 7, clock, 0, 0, 0) == NO_ROOM
@@ -51,7 +51,7 @@ def test_a_state_too_far_ahead_is_asked_for_again():
 
 
 def test_kept_walked_and_rebuilt_are_one_lattice():
-    """Ends, size and CGSs of the box, of a box made anew, and of the walks."""
+    """Ends, size and CGSs of the box, of a rebuilt box, and of the walks."""
     ring, low, high = filled(), np.zeros(3, np.int64), np.zeros(3, np.int64)
     stored = Stored(ring)
     stored.rebuild(ring)
@@ -69,7 +69,7 @@ def test_kept_walked_and_rebuilt_are_one_lattice():
 
 
 def test_a_count_is_a_program_of_digits():
-    """Three parts need two digits; at least two of them hold in the cells that brute force says."""
+    """Three parts need two digits; at least two of them hold in the cells that brute force gives."""
     ring, box = filled(), new_box([3, 3, 3])
     rebuild(ring, box)
     bound = Bound(AtLeast(2, [Local(p, {3}) for p in range(3)]), ring, box)

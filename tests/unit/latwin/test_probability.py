@@ -61,7 +61,7 @@ def test_messages_are_taken_into_account():
 
 
 def test_a_state_known_to_have_ended_leaves_the_window():
-    """P1's change at [0, 30] was told of a second change of P0, which has not come: (1, 1) is no longer in the window.
+    """P1's change at [0, 30] knew of a second change of P0, which has not come: (1, 1) is no longer in the window.
 
     P0   0  |1 at 10|  2 ?           (1, 0) is passed in any case, since 2 came before the change of P1
     P1   0             |1: 0..30|
@@ -84,7 +84,7 @@ def test_long_chains_in_one_interval_are_exact():
         assert sum(p for state, p in probability.items() if sum(state) == level) == pytest.approx(1)
 
 
-def test_beyond_the_limit_it_is_sampled_and_says_so():
+def test_beyond_the_limit_it_is_sampled_and_marked_as_not_exact():
     """Sixteen processes change within the same time: that the first four are among the first eight, C(12, 4) / C(16, 8)."""
     window = frame([0] * 16, [[[0] * 16, [int(i == j) for i in range(16)]] for j in range(16)])
     lo, hi = when(*[[(BEFORE, BEFORE), (0, 1000)]] * 16)
@@ -121,7 +121,7 @@ def test_an_empty_window_has_no_states():
     assert len(passed(window, lo, hi, seed=0).states) == 0
 
 
-def test_contradictions_and_missing_bounds_are_told():
+def test_contradictions_and_missing_bounds_are_reported():
     """With the state and what to do."""
     with pytest.raises(ValueError, match="state 0 of process 0 to begin before 3 and after 5"):
         held(TWO, *when([(5, 5), (1, 3)], [(0, 0), (1, 2)]), is_state(1, 0), seed=0)

@@ -1,4 +1,4 @@
-"""The parts of a rule about a group: choices of runs, what is told, reports as they travel."""
+"""The parts of a rule about a group: choices of runs, rows of results, reports as they travel."""
 
 import json
 
@@ -18,7 +18,7 @@ from whenabouts_cloud.latwin.shard.watch import InWindows, Plan
 
 
 def report(slot, number, us, *, clock=None, evidence=False, length=0):
-    """A report of one of two processes whose clocks know nothing of each other unless given."""
+    """A report of one of two processes whose clocks are concurrent unless given."""
     clock = clock or tuple(number if n == slot else 0 for n in range(2))
     return Report(slot, number, clock, us, us + length, evidence, 1, 10 * number + evidence, us, us + length, (1.0,))
 
@@ -51,7 +51,7 @@ def test_stamps_that_overlap_prove_nothing_and_clocks_may():
 
 
 def test_time_decides_at_its_place_only_if_what_is_open_has_lasted():
-    """The latest begin is at 5, stamps are up to 3 long: at 9, and only if every gateway has nothing before 9 to tell."""
+    """The latest begin is at 5, stamps are up to 3 long: at 9, and only if every gateway has nothing before 9 to report."""
     runs = RunChoices((0, 1), (3, 0), causal=False)
     runs.take(report(0, 0, 0), True)
     runs.take(report(1, 0, 5), True)
@@ -87,7 +87,7 @@ def test_choices_that_wait_are_limited():
     assert runs.counts["choices_forgotten"] == 3
 
 
-def test_a_row_says_what_when_and_by_which_readings():
+def test_a_row_has_the_verdict_its_time_and_its_readings():
     """The span of a verdict is when the last of its states began; its id depends on rule, group, view and states."""
     job = definitely(2)
     verdict = Occurrence((Witness(0, 3, 1, 7, EPOCH_US, EPOCH_US + 9), Witness(1, 4, 1, 8, EPOCH_US + 5, EPOCH_US + 6)))
@@ -132,7 +132,7 @@ def test_reports_travel_as_blocks_and_only_what_the_rule_reads():
 
 
 def test_a_rule_over_windows_goes_on_from_its_snapshot():
-    """The ring, and what is told of the states in it."""
+    """The ring, and the verdicts on the states in it."""
     plan = Plan(rule("POSSIBLY s0 AND s1 WINDOW 2", processes=2))
     before = plan.watch()
     assert isinstance(before, InWindows)

@@ -28,7 +28,7 @@ from whenabouts_cloud.rules.state_predicate import (
 from whenabouts_cloud.rules.states import box_of
 
 holds = test
-test = None  # pytest would take the function for a test of its own
+test = None  # pytest would take the function for a test
 
 STREAMS = """STREAM phone FROM "phone/state" AT SITE "hq" DELAY 1 s LENGTH 0 us .. 100 ms
 STREAM rfid FROM "rfid/state" DELAY 2 s
@@ -48,7 +48,7 @@ def mistakes(body):
 
 
 def test_the_example_of_the_design_is_read_exactly():
-    """Streams in the order of the text, a comparison with a text, bare values; sound and told at once by default."""
+    """Streams in the order of the text, a comparison with a text, bare values; sound and emitted at once by default."""
     parsed = parse_rules(f"{STREAMS}RULE mute\n  # the office\n  {EXAMPLE}")
     [mute] = parsed.rules
     assert mute == LatwinRule(
@@ -63,7 +63,7 @@ def test_the_example_of_the_design_is_read_exactly():
 
 
 def test_options_and_windows_are_read():
-    """A window of its own for a stream; POSSIBLY and IN WINDOW wait by default."""
+    """A separate window for a stream; POSSIBLY and IN WINDOW wait by default."""
     parsed = rule(
         'POSSIBLY 2 OF (phone, NOT rfid.on, projector > -3.5) WINDOW 4, rfid 8 IN GROUP "office-+" EAGER CAUSAL'
     )
@@ -122,7 +122,7 @@ scalars = st.sampled_from([None, 0.0, 1.0, 3.0, -2.5, "meeting", "hall"])
 
 @given(joint, st.data())
 def test_alternatives_hold_exactly_when_the_predicate_does(predicate, data):
-    """Each is a conjunction of local predicates, on streams of its own; none where streams are compared."""
+    """Each is a conjunction of local predicates, each on its own streams; none where streams are compared."""
     try:
         disjuncts = alternatives(predicate)
     except ValueError:
@@ -237,7 +237,7 @@ def test_limits_keep_the_box_small():
         ("o.fice", "office", False),
     ],
 )
-def test_a_group_may_stand_for_many(pattern, group, covered):
+def test_a_group_may_be_a_pattern_of_many(pattern, group, covered):
     """+ is any text without a slash, # at the end any text."""
     assert rule(f'POSSIBLY phone WINDOW 1 IN GROUP "{pattern}"').covers(group) == covered
     assert group_regex("a+") == "a[^/]*"

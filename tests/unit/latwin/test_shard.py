@@ -1,4 +1,4 @@
-"""A group of states in small steps tells what the definition says, whatever lands first."""
+"""A group of states in small steps emits the verdicts of the definition, in any order of landing."""
 
 import dataclasses
 import random
@@ -31,13 +31,13 @@ from whenabouts_cloud.latwin.shard.view import MAX_WAITING
 
 
 def whole(job, rows, watermarks):
-    """What one batch of everything tells."""
+    """Rows of one batch of everything."""
     shard = LatwinShard(job)
     return shard.step({"reports": reports(job, rows)}, [watermarks], everything=True).results.to_pylist()
 
 
 def in_steps(job, steps, processes, restarts=True):
-    """What a stream tells; after each step the gateways promise what they can."""
+    """Rows of a stream; after each step the gateways publish the highest watermarks they can."""
     shard, results, everything = LatwinShard(job), [], [row for step in steps for row in step]
     at = 0
     for step in [*steps, [], []]:
@@ -79,13 +79,13 @@ def test_definitely_is_its_definition_in_any_order_of_arrival(seed, processes, r
         for p, first in enumerate(choice):
             [last] = [b for a, b in computation.runs(p) if a == first]
             spans.append(computation.lasted(p, first, last))
-        assert max(a for a, _ in spans) < min(b for _, b in spans), "told of what never was"
+        assert max(a for a, _ in spans) < min(b for _, b in spans), "emitted an overlap that never was"
 
 
 def by_windows(job, rows, processes, holds):
     """The definition of rules over windows: a checker that gets the states in the order of `release`, by brute force.
 
-    `holds` says of values of all processes whether the predicate is satisfied. When a period begins, the least global state.
+    `holds` is true of values of all processes that satisfy the predicate. When a period begins, the least global state.
     """
     onsets, on = [], False
     queues = [{} for _ in range(processes)]
@@ -173,7 +173,7 @@ def queues_of(job, rows):
 @settings(max_examples=examples(100), deadline=None)
 @given(seed=st.integers(0, 10**9), share=st.floats(0, 1))
 def test_the_order_extends_what_is_known_and_grows_at_its_end(seed, share):
-    """Whatever is before another one by clock or stamp is taken before it; keys below a frontier stay when more lands,
+    """A report that is before another one by clock or stamp is taken before it; keys below a frontier stay when more lands,
     as long as a gateway's clock-only reports land before its later reports."""
     rng = random.Random(seed)
     rows = states_of(simulate(rng, 3, 30, error=rng.choice([0, 3, 9])))
@@ -203,7 +203,7 @@ def at(ms):
 
 
 def on(process, number, ms, value=True, *, clock=None, seq=None, length_ms=0, **more):
-    """A state of a gateway; clocks know nothing of others unless given, the number of the reading is that of the state."""
+    """A state of a gateway; clocks are concurrent unless given, the number of the reading is that of the state."""
     clock = clock or [number if p == process else 0 for p in range(2)]
     return state(process, number if seq is None else seq, clock, at(ms), at(ms + length_ms), value, **more)
 
@@ -213,13 +213,13 @@ def watermark_of(**ms):
 
 
 def stepped(shard, job, rows, watermarks=()):
-    """A step, and one more in which its promises count; the state numbers told."""
+    """A step, and one more in which its watermarks count; the rows emitted."""
     results = shard.step({"reports": reports(job, rows)}, [watermarks]).results.to_pylist()
     return results + shard.step({"reports": reports(job, [])}, [watermarks]).results.to_pylist()
 
 
 def test_a_missing_state_is_waited_for_by_delay_and_then_given_up():
-    """State 1 of g0 is lost; 2 is known since 20 ms. DELAY 50 ms: at 70 ms g0 begins anew with state 2.
+    """State 1 of g0 is lost; 2 is known since 20 ms. DELAY 50 ms: at 70 ms g0 restarts with state 2.
 
     g0  |0 off        ?1?   |2 on (20)                  |3 off (90)
     g1  |0 on (1)                                       |1 off (95)
@@ -245,7 +245,7 @@ def test_a_gap_that_is_filled_in_time_is_none():
 
 
 def test_a_run_across_a_gap_is_not_believed_to_have_gone_on():
-    """State 1 is lost for good: 0 and 2 were on, but whether g0 was when g1 went on at 20 ms is known from state 2 alone."""
+    """State 1 is lost: 0 and 2 were on, but only state 2 shows whether g0 was on when g1 went on at 20 ms."""
     job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="5 ms", length="LENGTH 0 us .. 0 us")
     rows = [on(0, 0, 0), on(1, 0, 20), on(0, 2, 20), on(0, 3, 40, False)]
     assert emitted(whole(job, rows, watermark_of(g0=99, g1=99))) == {(2, 0)}
@@ -253,7 +253,7 @@ def test_a_run_across_a_gap_is_not_believed_to_have_gone_on():
 
 
 def test_a_silent_gateway_holds_the_others_for_delay_only():
-    """g1 promises nothing after 10 ms; when g0 is 50 ms ahead g1 is no longer waited for, and is named."""
+    """g1's watermark stays at 2 ms; when g0 is 50 ms ahead g1 is no longer waited for, and is named."""
     job = rule("POSSIBLY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")
     shard = LatwinShard(job)
     assert stepped(shard, job, [on(0, 0, 5), on(1, 0, 6)], watermark_of(g0=30, g1=2)) == []
@@ -273,8 +273,8 @@ def test_a_state_of_a_silent_gateway_is_not_believed_to_last():
     assert emitted(stepped(shard, job, [], watermark_of(g0=300, g1=200))) == {(0, 0)}
 
 
-def test_eager_tells_before_the_frontier_and_patient_with_it():
-    """The clocks prove it when the ends have landed, though g1 has promised nothing."""
+def test_eager_emits_before_the_frontier_and_patient_with_it():
+    """The clocks prove it when the ends have landed, though g1 has no watermark."""
     job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2)
     rows = [on(0, 0, 0), on(1, 0, 5), on(0, 1, 30, False), on(1, 1, 40, False)]
     assert emitted(stepped(LatwinShard(job), job, rows)) == {(0, 0)}
@@ -284,7 +284,7 @@ def test_eager_tells_before_the_frontier_and_patient_with_it():
     assert emitted(stepped(shard, patient, [], watermark_of(g0=99, g1=99))) == {(0, 0)}
 
 
-def test_possibly_eager_withdraws_what_the_order_does_not_show():
+def test_possibly_eager_retracts_what_the_order_does_not_show():
     """g1 seems on since 10 ms while g0 is; then a state of g1 lands that shows it off until 30 ms, when g0 was off.
 
     g0  |0 on (0)      |1 off (20)
@@ -316,14 +316,14 @@ def test_views_are_never_mixed_and_an_old_one_is_closed():
 
 
 def test_a_state_ends_at_the_latest_when_its_gateway_goes_to_another_view():
-    """g1's state 0 of view 7 is on, but g1 is in view 8 since 10 ms: its promise says nothing of view 7 at 20 ms."""
+    """g1's state 0 of view 7 is on, but g1 is in view 8 since 10 ms: its watermark does not cover view 7 at 20 ms."""
     job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="1 h")
     shard = LatwinShard(job)
     rows = [on(1, 0, 1), on(1, 0, 10, view=8, seq=5), on(0, 0, 20)]
     assert stepped(shard, job, rows, watermark_of(g0=300, g1=300)) == []
 
 
-def test_two_gateways_for_one_stream_are_a_mistake_that_is_told():
+def test_two_gateways_for_one_stream_are_reported_as_a_mistake():
     """And one gateway for two streams."""
     job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2)
     shard = LatwinShard(job)
@@ -340,7 +340,7 @@ def test_two_gateways_for_one_stream_are_a_mistake_that_is_told():
 
 
 def test_repeats_and_stamps_that_are_no_time_are_counted():
-    """An unbounded clock says nothing of time: only the clocks decide then."""
+    """An unbounded clock gives no time: only the vector clocks decide then."""
     job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2)
     end = (1 << 63) - 1
     rows = [
@@ -359,7 +359,7 @@ def test_repeats_and_stamps_that_are_no_time_are_counted():
 
 
 def test_what_waits_is_limited():
-    """Nobody promises anything and states keep coming: the oldest are taken, and counted."""
+    """No gateway has a watermark and states keep coming: the oldest are taken, and counted."""
     job = dataclasses.replace(rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2), emit="patient")
     shard = LatwinShard(job)
     shard.step({"reports": reports(job, [on(0, n, n, n % 2 == 0) for n in range(MAX_WAITING)])}, [[]])
@@ -386,15 +386,15 @@ def test_a_group_of_nine_is_kept_in_two_kilobytes(body):
 
 
 def test_a_snapshot_of_another_version_is_refused():
-    """The text says which."""
+    """The text names the version."""
     shard = LatwinShard(definitely(2))
     old = shard.snapshot().replace(b"[3,", b"[0,", 1)
     with pytest.raises(ValueError, match="found version 0, expected 3"):
         shard.restore(old)
 
 
-def test_local_alternatives_are_told_each():
-    """2 OF three: a row for each pair that was on together; a local alternative is told by its state alone."""
+def test_each_local_alternative_is_emitted():
+    """2 OF three: a row for each pair that was on together; a local alternative is emitted with only its own state."""
     job = rule("DEFINITELY 2 OF (s0, s1, s2) WINDOW 4")
     rows = [state(p, 0, (0, 0, 0), at(p), at(p), True) for p in range(3)]
     results = whole(job, rows, [(f"hall/g{p}", at(99)) for p in range(3)])

@@ -9,7 +9,7 @@ from whenabouts_cloud.latwin.windows.walk_kernel import advance
 
 
 def unrelated(first, counts):
-    """Processes that know nothing of each other."""
+    """Processes whose states are all concurrent."""
     return frame(first, [[[0] * len(first)] * count for count in counts])
 
 
@@ -114,7 +114,7 @@ def test_what_is_too_much_is_refused(monkeypatch):
         walk.definitely_in_window(unrelated([0] * 3, [8] * 3), lambda rows: np.zeros(len(rows), bool))
 
 
-def test_wrong_input_to_a_frame_is_told():
+def test_wrong_input_to_a_frame_is_reported():
     """One process is no group; every clock has an entry for each process."""
     with pytest.raises(ValueError, match="found 1 first states"):
         frame([0], [[[0]]])
@@ -124,7 +124,7 @@ def test_wrong_input_to_a_frame_is_told():
 
 
 def test_a_step_gives_each_state_of_the_next_level_once_in_rising_order():
-    """Three single steps from (0, 0, 0); from those six states, each reached twice or by one process alone; or no room."""
+    """Three single steps from (0, 0, 0); from those six states, each reached twice or by only one process; or no room."""
     window, place, key = unrelated([0] * 3, [3] * 3), np.empty(3, np.int64), np.empty((3, 1), np.int64)
     level = np.zeros((1, 1), np.int64)
     for expected in ([0x1, 0x100, 0x10000], [0x2, 0x101, 0x200, 0x10001, 0x10100, 0x20000]):

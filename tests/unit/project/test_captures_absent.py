@@ -20,14 +20,14 @@ def environment(**ours: str) -> dict[str, str]:
 
 
 def run(*options: str, **ours: str) -> subprocess.CompletedProcess[str]:
-    """A pytest of its own on tests that read captures."""
+    """Runs a separate pytest on tests that read captures."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *options, TESTS]
     return subprocess.run(
         command, cwd=REPOSITORY, env=environment(**ours), capture_output=True, text=True, timeout=120, check=False
     )
 
 
-def test_they_lie_beside_the_checkout_or_where_the_variable_says(monkeypatch, tmp_path):
+def test_they_lie_beside_the_checkout_or_where_the_variable_points(monkeypatch, tmp_path):
     """A place is given whether it exists or not; the message of an absent one names the places searched and a remedy."""
     monkeypatch.delenv("WHENABOUTS_SHARED", raising=False)
     assert captures.folder("a", "b.txt") == REPOSITORY.parent / "shared" / "data" / "a" / "b.txt"

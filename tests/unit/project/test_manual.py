@@ -49,7 +49,7 @@ def test_a_docstring_is_shown_as_it_was_meant(docstring, made, monkeypatch):
     assert "\n".join(conf.rst_of(docstring.split("\n"))).strip() == made
 
 
-def test_links_lead_to_the_page_that_stands_for_a_file(monkeypatch):
+def test_links_lead_to_the_page_that_represents_a_file(monkeypatch):
     """A page at the root is included by one of the site; what both link to is the latter."""
     conf = load("conf.py", monkeypatch)
     text = "[a](../hardware/README.md#x) [b](rules.md) [c](https://x.org/a.md)\n```\n[d](../hardware/README.md)\n```\n"

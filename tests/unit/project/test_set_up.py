@@ -82,7 +82,7 @@ LOCKED = [*REPOSITORY.glob("*.lock"), *(path.with_suffix(".txt") for path in tra
 
 @pytest.mark.parametrize("path", [str(path.relative_to(REPOSITORY)) for path in sorted(LOCKED)])
 def test_every_locked_version_has_hashes(path):
-    """Those of environments of their own too."""
+    """Those of separate environments too."""
     entries = set_up.split((REPOSITORY / path).read_text())
     assert entries
     assert [name for name, entry in entries.items() if "==" not in entry or "--hash=sha256:" not in entry] == []
@@ -109,7 +109,7 @@ def test_whatever_is_installed_is_checked_by_its_hash(what, last, tmp_path):
     assert stages[-1].command[-1] == last
 
 
-def test_a_failure_shows_the_end_of_what_was_said_and_what_to_do(tmp_path):
+def test_a_failure_shows_the_end_of_the_output_and_what_to_do(tmp_path):
     """Thirty lines, where the rest is, why that may be."""
     code = "for n in range(90): print('line', n)\nprint('OSError: No space left on device')\nraise SystemExit(3)"
     with pytest.raises(StageError) as caught:
@@ -185,7 +185,7 @@ def test_on_a_terminal_a_bar_moves_with_what_pip_is_at(tmp_path):
         ("WARNING: Location 'x' is ignored", ""),
     ],
 )
-def test_what_pip_says_in_a_few_words(line, said):
+def test_output_of_pip_in_a_few_words(line, said):
     """Most lines have no news."""
     assert set_up.news(line) == said
 
@@ -230,7 +230,7 @@ def begin(checkout, **environment):
 
 
 @pytest.mark.timeout(200)
-def test_without_a_network_it_says_so(checkout):
+def test_without_a_network_it_reports_that(checkout):
     """The report has pip's error, a likely cause, and that a new run resumes; no traceback of ours."""
     process = begin(checkout, PIP_RETRIES="0")
     _, said = process.communicate()

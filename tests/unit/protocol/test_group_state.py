@@ -16,7 +16,7 @@ def reading(attrs, vclock=(4, 2, 0), kind="state", value=None):
     )  # fmt: skip
 
 
-def test_a_state_reading_says_group_view_process_number_clock_and_values():
+def test_a_state_reading_has_group_view_process_number_clock_and_values():
     """Its number is its own entry of the clock; the reading's own value is found under `value`."""
     state = state_of(reading(attrs_of("office", VIEW, 1, {"speaker": True, "room": "b2"}), value=True))
     assert state == LocalState(
@@ -93,7 +93,7 @@ def test_the_number_of_a_view_depends_on_members_their_boots_their_order_and_who
 
 
 def test_a_view_has_a_known_number():
-    """Fixed for ever: gateways of different versions must agree."""
+    """Never changed: gateways of different versions must agree."""
     assert view_number([("phone", 1), ("rfid", 7), ("wall", 3)]) == 267_819_343_578_421
     for wrong in ([("a b", 1)], [("a", -1)], [("a", "1")]):
         with pytest.raises(ValueError, match="found"):

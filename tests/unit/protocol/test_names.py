@@ -21,7 +21,7 @@ PACKAGES = [
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
-def test_every_name_of_a_package_is_loaded_when_it_is_asked_for(package):
+def test_every_name_of_a_package_is_loaded_on_first_use(package):
     """And is one object each time."""
     for name in package.__all__:
         assert getattr(package, name) is getattr(package, name)

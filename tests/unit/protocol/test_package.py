@@ -1,4 +1,4 @@
-"""The names that the protocol package gives out, each loaded with its module when it is asked for."""
+"""The names that the protocol package gives out, each loaded with its module on first use."""
 
 import subprocess
 import sys

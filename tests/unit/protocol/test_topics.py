@@ -1,4 +1,4 @@
-"""Topic names: a gateway cannot name itself out of its own corner."""
+"""Topic names: a gateway cannot choose a name that leaves its own topics."""
 
 import pytest
 from hypothesis import given

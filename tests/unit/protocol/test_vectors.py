@@ -66,7 +66,7 @@ def test_an_independent_package_reads_and_writes_the_same_structure(row):
 
 
 @pytest.mark.parametrize("row", REFUSED)
-def test_refused_bytes_end_in_an_error_that_says_why(row):
+def test_refused_bytes_end_in_an_error_with_the_reason(row):
     """Each of these is refused, with the reason written beside it."""
     with pytest.raises(WireError) as caught:
         decode_batch(bytes.fromhex(row["hex"]))

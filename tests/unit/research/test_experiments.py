@@ -1,4 +1,4 @@
-"""The papers' experiments run small: every figure is there, its counts are right, and the command writes what it says."""
+"""The papers' experiments run small: every figure is there, its counts are right, and the command writes what it names."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def test_the_machine_independent_findings_hold(quick):
     assert pairs == sorted(pairs)
 
 
-def test_a_workload_keeps_its_promises():
+def test_a_workload_keeps_its_bounds():
     """Lengths, delay, rate; seq is in the order of the maxima."""
     for in_order in (False, True):
         work = arrivals(100, 2000, pi_us=200 * MS, seed=1, in_order=in_order)
@@ -62,7 +62,7 @@ def test_a_workload_keeps_its_promises():
 
 @pytest.mark.parametrize("name", ["simple", "simple_sort", "eager", "lazy", "lookup", "banded"])
 def test_every_operator_finds_the_same_pairs_in_a_simulation(name):
-    """And none is late by the workload's own promise."""
+    """And none is late by the workload's own bound."""
     work = arrivals(200, 800, pi_us=300 * MS, seed=3)
     condition = Condition("within", d=500 * MS, confidence="0.8")
     run = simulate(name, condition, work, block=50 if name in ("lazy", "lookup") else None)

@@ -51,8 +51,8 @@ def test_every_figure_is_measured(quick):
             assert min(values) >= 0
 
 
-def test_all_methods_are_exact_and_a_broken_promise_is_seen(quick):
-    """Recall and precision 1 and nothing twice; K-slack with half the delay loses matches and tells wrong ones."""
+def test_all_methods_are_exact_and_a_broken_disorder_bound_is_seen(quick):
+    """Recall and precision 1 and nothing twice; K-slack with half the delay loses matches and emits wrong ones."""
     lines = quick["cep-fig7"].series
     for method in METHODS:
         assert set(lines[f"{method}: recall"]) == set(lines[f"{method}: precision"]) == {1.0}
@@ -75,7 +75,7 @@ def test_waits_have_the_order_that_follows_from_what_each_method_waits_for(quick
 
 
 def test_negation_before_the_last_event_makes_eager_wrong_and_everyone_wait(quick):
-    """With a K-bound alone nothing beats K-slack there."""
+    """With only a K-bound no method waits less than K-slack there."""
     early, wait = quick["cep-hard-early"], quick["cep-hard-wait"]
     assert early.x == wait.x
     rows = [n for n, name in enumerate(early.x) if name.startswith(("AB!CD ", "ABDEF!CG"))]
@@ -86,7 +86,7 @@ def test_negation_before_the_last_event_makes_eager_wrong_and_everyone_wait(quic
         assert wait.series["infa_hts"][n] == wait.series["kslack"][n]
 
 
-def test_a_wait_is_counted_from_the_last_event_to_the_one_that_seals():
+def test_a_wait_is_counted_from_the_last_event_to_the_one_that_makes_it_final():
     """Time ->  A0   B2   J11   J13; K 10: at 13 nothing before 3 can come, so B's left side is closed; at 11 it is not."""
     one = stream([("A", 0, 0), ("B", 2, 0), ("J", 11, 0), ("J", 13, 0)])
     result = run("SEQ(A, !C, B) WITHIN 40", "infa_hts", one, k=one.k)
@@ -98,14 +98,14 @@ def test_a_wait_is_counted_from_the_last_event_to_the_one_that_seals():
 
 
 def test_a_heartbeat_ends_a_wait_at_its_own_time():
-    """Time ->  A0   B2   both sources say 5 after B: told 3 units later, though no event came."""
+    """Time ->  A0   B2   both sources send heartbeat 5 after B: emitted 3 units later, though no event came."""
     one = stream([("A", 0, 0), ("B", 2, 1), ("J", 30, 0)], heartbeats=[(2, 0, 5), (2, 1, 5)])
     result = run("SEQ(A, !C, B) WITHIN 40", "infa_hts", one)
     assert (rows_of(result.emitted), result.wait_units.tolist()) == ([(0, 1)], [3.0])
 
 
-def test_what_only_the_end_tells_has_no_wait():
-    """Nothing sealed it while the stream ran."""
+def test_a_match_emitted_only_at_the_end_has_no_wait():
+    """Nothing made it final while the stream ran."""
     one = stream([("A", 0, 0), ("B", 2, 0)])
     result = run("SEQ(A, !C, B) WITHIN 40", "infa_hts", one, k=one.k)
     assert rows_of(result.emitted) == [(0, 1)]

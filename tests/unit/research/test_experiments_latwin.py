@@ -84,7 +84,7 @@ def test_rows_are_what_a_checker_would_get(receipt, in_order):
 
 @pytest.mark.parametrize("receipt", RECEIPTS)
 def test_a_clock_knows_what_has_happened_and_grows(receipt):
-    """What is known of another process had begun by then; own rows in the order of sending never know less."""
+    """States known of another process had begun by then; own rows in the order of sending never know less."""
     office = simulate(Workload(3, 60 * HOUR, receipt, control_delay_us=5 * MINUTE), 8)
     begins = [office.begins(p)[0] for p in range(3)]
     for p in range(3):
@@ -94,8 +94,8 @@ def test_a_clock_knows_what_has_happened_and_grows(receipt):
     assert foreign.any() == (receipt != "no messages")
 
 
-def test_each_onset_is_told_to_all_others():
-    """With short delays every other process knows of it before anything else happens; an end is told to nobody."""
+def test_each_onset_is_reported_to_all_others():
+    """With short delays every other process knows of it before anything else happens; an end is reported to nobody."""
     office = simulate(Workload(3, 60 * HOUR, "report", control_delay_us=1000), 2)
     begins, holds = office.begins(0)
     assert holds[1::2].all()
@@ -110,7 +110,7 @@ def test_each_onset_is_told_to_all_others():
     assert reports == 2 * onsets
 
 
-def test_the_choice_of_receipt_changes_what_is_told_and_not_what_happens():
+def test_the_choice_of_receipt_changes_what_is_reported_and_not_what_happens():
     """One seed gives the same changes, hence the same truth; states of receipts, reports and heartbeats come on top."""
     offices = {receipt: simulate(Workload(3, 30 * HOUR, receipt), 4) for receipt in RECEIPTS}
     truths = [office.occurrences().tolist() for office in offices.values()]
@@ -173,7 +173,7 @@ def test_a_window_holds_what_its_states_lasted_or_only_what_the_paper_counts():
     assert two.as_paper.tolist() == [False, False, False, False, False, True]
 
 
-def test_runs_that_touch_count_for_the_paper_alone():
+def test_runs_that_touch_count_only_for_the_paper():
     """Minutes:  0    5    9   12     the first ends at the moment at which the second begins."""
     held = held_in_window(by_hand([[5, 9], [9, 12]]), 4)
     assert held.as_paper.tolist()[-1]
@@ -239,7 +239,7 @@ def test_every_figure_is_measured(quick):
             assert name.startswith("paper") or min(values) >= 0
 
 
-def test_nothing_that_never_was_is_told(quick):
+def test_no_verdict_is_about_an_overlap_that_never_was(quick):
     """No verdict of the sound Def names runs that did not truly overlap; with short delays hardly a stretch is missed."""
     assert quick["latwin-emitted"].remark.startswith("0 of all verdicts")
     for name, percent in zip(quick["latwin-emitted"].x, quick["latwin-emitted"].series["3 processes"], strict=True):
@@ -255,7 +255,7 @@ def test_bounded_clocks_and_reports_make_windows_small(quick):
 
 
 def test_more_processes_have_larger_windows_and_bounded_clocks_fewer_of_them():
-    """By clocks alone sizes grow exponentially with the processes; ordered by good stamps they hardly do."""
+    """With only clocks sizes grow exponentially with the processes; ordered by good stamps they hardly do."""
     figure = hybrid_sizes((3, 5), 10, 2, lambda text: None)
     alone, stamped = figure.series["clocks alone"], figure.series["1 ms"]
     assert alone[1] > 4 * alone[0]
@@ -271,7 +271,7 @@ def test_the_detector_and_the_lattice_say_the_same():
         assert 0 < detector.definitely.mean() < 1
 
 
-def test_silent_receipts_tell_of_what_is_still_in_the_window():
+def test_silent_receipts_report_what_is_still_in_the_window():
     """All runs but the last have to end before anything is known of it; a long window has them all still."""
     office = simulate(Workload(3, 40 * HOUR, "silent"), 1)
     stretches, runs = office.together(office.true_us)
@@ -280,8 +280,8 @@ def test_silent_receipts_tell_of_what_is_still_in_the_window():
     assert len(long) > 0.95 * len(stretches)
 
 
-def test_what_is_told_is_true_and_comes_after_it_began():
-    """Each told stretch is a true one, told no earlier than it began; by clocks that err by a minute too."""
+def test_emitted_stretches_are_true_and_come_after_they_began():
+    """Each emitted stretch is a true one, emitted no earlier than it began; by clocks that err by a minute too."""
     for error in (SECOND, MINUTE):
         office = simulate(Workload(3, 50 * HOUR, "report", clock_error_us=error, heartbeat_us=30 * SECOND), 3)
         stretches, runs = office.together(office.true_us)

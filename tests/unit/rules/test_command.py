@@ -63,7 +63,7 @@ def test_mistakes_end_with_2_and_their_places(file):
         assert run(command, file.with_name("none.wa")).exit_code == 2
 
 
-def test_explain_says_where_and_how_much(file):
+def test_explain_prints_where_and_how_much(file):
     """Placement with reason, lengths, bounds, probe share, memory."""
     done = run(
         explain, file, "--stream", "dock/tags=hall/g1", "--stream", "shelf/1=hall/g1", "--rate", "dock=10", "--rate",
@@ -164,7 +164,7 @@ RULE unpaid
 
 
 def test_rules_about_an_order_of_events_are_counted_and_explained(file, tmp_path):
-    """Beside the others: gaps with what seals them, states, the picture; for machines the same as numbers."""
+    """Beside the others: gaps with what makes them final, states, the picture; for machines as numbers."""
     file.write_text(GOOD + EVENTS)
     assert run(check, file).stdout == f"{file}: fine, 2 streams and 3 rules\n"
     done = run(explain, file)
@@ -198,7 +198,7 @@ def test_many_states_are_summed_up(file):
 
 
 def test_correlate_refuses_a_rule_about_an_order_of_events(file, tmp_path):
-    """And says which command runs it."""
+    """And names the command that runs it."""
     file.write_text(GOOD + EVENTS)
     done = run(
         correlate, "--landing", tmp_path, "--rule", file, "--out", tmp_path / "out", "--rule-name", "unpaid", "--once"

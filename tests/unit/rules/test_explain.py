@@ -1,4 +1,4 @@
-"""What is said of a rule before it runs, held against the operator and brute force."""
+"""The explanation of a rule before it runs, compared with the operator and brute force."""
 
 import math
 from fractions import Fraction
@@ -61,7 +61,7 @@ def test_the_offset_and_the_limits_are_those_that_run():
     assert "@b| <= 15 us OVER 0.8" in e.text
 
 
-def test_readings_are_kept_as_long_as_said():
+def test_readings_are_kept_as_long_as_explained():
     """A partner that the frontier still lets come after that time matches none that was forgotten."""
     e = explained("|@a - @b| <= 15 us", "0.5")
     holds = condition_of(e).holds
@@ -90,7 +90,7 @@ def test_the_probe_share_is_that_of_the_published_table(ct, share):
 
 
 def test_memory_needs_the_rates():
-    """Rate times time kept, both sides; nothing is said without a rate of each."""
+    """Rate times time kept, both sides; no memory is given without a rate of each."""
     assert explained("|@a - @b| <= 15 us", "0.8", {"x": 1e6}).memory_bytes is None
     e = explained("|@a - @b| <= 15 us", "0.8", {"x": 1e6, "y": 2e6})
     assert e.sides[0].readings == e.sides[0].keep_us + 1
@@ -98,8 +98,8 @@ def test_memory_needs_the_rates():
     assert e.memory_bytes == 100 * (e.sides[0].readings + e.sides[1].readings)
 
 
-def test_a_rule_at_the_edge_says_where():
-    """With the gateway, and the announced lengths where they are shorter than the promised ones."""
+def test_a_rule_at_the_edge_names_its_gateway():
+    """With the gateway, and the announced lengths where they are shorter than the declared ones."""
     [rule] = parse_rules(TEXT.format(predicate="|@a - @b| <= 15 us", ct="0.8")).rules
     e = explain(place([rule], [GatewayStream("x", "g", "s", 5), GatewayStream("y", "g", "s", 99)])[0], {"x": 1, "y": 1})
     assert (e.where, e.place) == ("edge", "s/g")

@@ -1,4 +1,4 @@
-"""The rule language: what is read from a right file, and what is said about a wrong one."""
+"""The rule language: the rules read from a valid file, and the mistakes of an invalid one."""
 
 from fractions import Fraction
 

@@ -78,14 +78,14 @@ def test_a_gateway_is_not_given_more_rules_than_it_takes():
     assert placements[-1].reason == "hall/g1 runs 32 rules already"
 
 
-def test_births_tell_which_streams_there_are():
-    """What rules derive is not among them: such a stream moves with its rule."""
+def test_births_announce_which_streams_there_are():
+    """Streams that rules derive are not among them: such a stream moves with its rule."""
     birth = Birth("hall", "g1", 7, [("dock/tags", "tag", None, 5, 300_000), ("$rule/r", "measure", "[ppm]", 5, 9)])
     assert announced([birth]) == [GatewayStream("dock/tags", "g1", "hall", 300_000)]
 
 
 def test_the_compiled_form_is_integers_and_stream_names():
-    """Names in place of patterns, offsets in the limits, lengths as promised, as announced, and as can match at all."""
+    """Names in place of patterns, offsets in the limits, lengths as declared, as announced, and as can match at all."""
     placements = place(rules(more="AND a.key = b.key"), [*ONE, stream("shelf/0", "g1", length_us_max=700_000)])
     assert compile_rules(placements, "hall", "g2") == []
     compiled = compile_rules(placements, "hall", "g1")

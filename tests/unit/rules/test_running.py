@@ -35,11 +35,11 @@ def test_what_stays_keeps_its_number_and_what_changes_gets_a_new_one():
     assert after.difference(before) == "added r3; changed r1; removed r2"
     assert after.difference(after) == "no rule about events changed"
     back = after.changed(parsed(rules(1, 2, 3)))
-    assert sorted(back.rules) == [0, 5, 6], "a rule that returns begins anew"
+    assert sorted(back.rules) == [0, 5, 6], "a rule that returns starts again"
 
 
 def test_a_stream_that_changes_changes_its_rules():
-    """What the rule reads is part of it."""
+    """The streams that a rule reads are part of it."""
     before = RunningRules.of(parsed(rules(1)))
     after = before.changed(parsed(rules(1).replace('FROM "b"', 'FROM "c"')))
     assert after.difference(before) == "changed r0"
@@ -63,7 +63,7 @@ def test_they_come_back_from_json():
 
 
 class Folder:
-    """A rule file, its output folder, and what is said."""
+    """A rule file and its output folder."""
 
     def __init__(self, path, text):
         self.file, self.out = path / "rules.wa", path / "out"
@@ -106,7 +106,7 @@ def test_a_changed_file_takes_effect_and_one_with_mistakes_does_not(tmp_path, ca
 
 
 def test_a_start_goes_on_with_the_rules_that_ran_and_then_changes(tmp_path):
-    """What is unfinished is repeated with the rules it began with."""
+    """An unfinished step is repeated with the rules it began with."""
     folder = Folder(tmp_path, rules(1, 2))
     folder.follow()
     folder.write(rules(1, 3))
@@ -135,14 +135,14 @@ def test_another_kind_of_job_keeps_its_folder(tmp_path):
 
 
 def test_counts_and_matches_do_not_run_together(tmp_path):
-    """They are told in files of their own."""
+    """They are written to separate files."""
     folder = Folder(tmp_path, rules(1) + "RULE c SEQ(a, b) WITHIN 1 s PER key COUNT EVERY 1 s")
     with pytest.raises(click.UsageError, match="found r0, c, expected one kind"):
         rules_of(folder.file)
 
 
 def test_the_frontier_of_a_rule_is_the_least_of_its_streams_each_moved():
-    """b is 10 s ahead of a and moved back by 30 s; a promise counts from the next step on, after a restart too."""
+    """b is 10 s ahead of a and moved back by 30 s; a watermark counts from the next step on, after a restart too."""
     [rule] = parsed(rules(1).replace('FROM "b" DELAY 1 s', 'FROM "b" DELAY 1 s OFFSET -30 s'))
     none, frontier = schema_of(rule.plan()).empty_table(), RuleFrontier(rule)
     frontier.note_watermarks(none, [[("hall/g", 100_000_000)], [("hall/g", 110_000_000)]])

@@ -53,7 +53,7 @@ def test_rules_that_could_not_be_read_are_not_sent():
 
 
 def test_unknown_keys_and_surplus_entries_are_ignored():
-    """What a later minor version adds does not change what is read."""
+    """Fields that a later minor version adds do not change the rules read."""
     row = rows("rules.json")[1]
     head = cbor2.loads(bytes.fromhex(row["hex"]))
     head[90] = "new"

@@ -143,7 +143,7 @@ def test_feeder_logs_have_what_real_ones_have(seed):
 
 
 @pytest.mark.parametrize("kind", ["antennas", "feeders"])
-def test_the_command_says_what_it_wrote_and_overwrites_nothing(kind, tmp_path):
+def test_the_command_prints_what_it_wrote_and_overwrites_nothing(kind, tmp_path):
     """The seed is printed when it was chosen; a folder that holds files is refused and left as it was."""
     first = tmp_path / "first"
     reported = run(kind, "--out", first)

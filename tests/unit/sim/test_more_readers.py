@@ -110,7 +110,7 @@ def test_a_reader_that_lost_power_is_started_again(kind):
     assert len(host.found) >= 5
 
 
-def test_a_reader_is_asked_no_faster_than_it_can_answer():
+def test_a_reader_is_polled_no_faster_than_it_can_answer():
     """No command of ours meets a UHFReader18 that is busy."""
     host = Host("uhfreader18", 2)
     host.run(20_000_000)

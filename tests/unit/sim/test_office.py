@@ -230,7 +230,7 @@ def test_the_command_judges_virtual_hours():
     ],
 )
 def test_options_of_the_other_kind_of_run_are_refused(arguments, text):
-    """Nothing that was asked for is silently left out."""
+    """No given option is silently ignored."""
     result = CliRunner().invoke(main, ["office", *arguments])
     assert result.exit_code == 2
     assert text in result.stderr
@@ -243,7 +243,7 @@ def test_a_verdict_is_shown_in_one_line():
     assert text == "definitely staffed: guard since [13:20:00.000, 13:20:00.250]"
 
 
-def test_posts_of_the_office_are_watched_by_gateways_of_their_own():
+def test_posts_of_the_office_have_separate_gateways():
     """Three gateways, wrong clocks, a world that a seed makes again."""
     world = office_world(5)
     assert world == office_world(5)

@@ -52,6 +52,6 @@ def test_without_a_terminal_there_are_only_lines():
     assert second.endswith("that is long ")
 
 
-def test_quiet_says_nothing():
+def test_quiet_prints_nothing():
     """On a terminal either."""
     assert on_a_terminal(CODE.format(quiet=True)) == ""

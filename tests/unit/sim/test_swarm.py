@@ -30,7 +30,7 @@ GOOD = Step(
         ({"p99_s": 3.0}, "p99", "nothing was used up"),
     ],
 )
-def test_a_step_says_why_it_bends_and_what_was_used_up(change, reason, limit):
+def test_a_step_reports_why_it_bends_and_what_was_used_up(change, reason, limit):
     """One figure over its limit is enough; whoever has used its core up is named first."""
     step = replace(GOOD, **change)
     assert reason in step.bends
@@ -39,7 +39,7 @@ def test_a_step_says_why_it_bends_and_what_was_used_up(change, reason, limit):
     assert limit in table(200, [GOOD, step], 10_000)
 
 
-def test_a_step_that_holds_says_nothing_and_what_more_gateways_need_is_in_proportion():
+def test_a_step_that_holds_reports_nothing_and_what_more_gateways_need_is_in_proportion():
     """50 times as many gateways: 15 cores of ingest at 0.6 of a core each are 25 ingests."""
     assert (GOOD.bends, GOOD.as_dict()["limit"]) == ("", "")
     needed = needs(GOOD, 200, 10_000)

@@ -127,7 +127,7 @@ def test_a_job_that_emits_anything_else_is_not_flawless():
     assert whole([A, B]).thefts.job.false == 1
 
 
-def test_a_run_without_goods_to_steal_says_nothing_of_them():
+def test_a_run_without_goods_to_steal_does_not_mention_them():
     """As with a capture."""
     judged = Judgement(whole([A]).rule, whole([A]).summary)
     assert judged.as_dict()["thefts"] is None

@@ -127,7 +127,7 @@ def test_a_full_disk_ends_a_capture_with_its_reason():
 
 
 def start_capture(path: str, file: Path) -> subprocess.Popen:
-    """A capture in a process of its own that has opened port and file."""
+    """A capture in a separate process that has opened port and file."""
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, path, str(file)],
         cwd=REPOSITORY / "edge",
@@ -220,7 +220,7 @@ def test_capture_does_not_overwrite_without_force(terminal, tmp_path):
     assert open_trace(file).format == "whenabouts"
 
 
-def test_capture_at_its_size_limit_says_so(tmp_path):
+def test_capture_at_its_size_limit_reports_it(tmp_path):
     """Exit code 1, the limit in the text, a whole file below it."""
     file = tmp_path / "t.trace"
     done = CliRunner().invoke(

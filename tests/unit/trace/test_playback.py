@@ -238,7 +238,7 @@ def test_wrong_use_is_reported(tmp_path, monkeypatch, args, code, says):
     assert (done.exit_code, says in done.output) == (code, True), done.output
 
 
-def test_every_option_says_what_it_does():
+def test_every_option_has_a_help_text():
     """In the help of the command."""
     assert [option.name for option in replay.params[1:] if not option.help] == []
 

@@ -112,7 +112,7 @@ def test_a_port_closed_by_another_thread_ends_reading_with_an_error(terminal):
 
 
 def test_a_port_that_returns_nothing_without_waiting_is_at_its_end():
-    """Reads that return at once with nothing are an error after a limit, not a busy loop for ever."""
+    """Reads that return at once with nothing are an error after a limit, not an endless busy loop."""
 
     class Ended:
         timeout = None
@@ -133,7 +133,7 @@ def test_a_port_that_returns_nothing_without_waiting_is_at_its_end():
             port.read()
 
 
-def test_a_cancelled_read_says_nothing_about_the_buffer(terminal):
+def test_a_cancelled_read_proves_nothing_about_the_buffer(terminal):
     """cancel() ends a read early; the lower bound does not move into the future."""
     _, path = terminal
     port = open_port(path, 115_200, poll_ms=60_000)

@@ -177,7 +177,7 @@ def test_end_loop_begins_again(tmp_path):
 
 
 def test_a_loop_without_any_byte_ends(tmp_path):
-    """Nothing to give for ever is the end of the trace, not a busy loop."""
+    """A trace without a byte to give ends instead of looping."""
     for records in ((), (Record("tx", 0, 0, b"x"),)):
         with open_replay(make(tmp_path, *records), "end=loop&speed=max", timeout=0) as port:
             assert port.read(1) == b""
