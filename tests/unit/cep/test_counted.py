@@ -196,7 +196,7 @@ def test_what_cannot_be_counted_is_a_mistake_at_its_place(text, line):
 
 
 def test_every_with_a_negation_at_the_end_is_refused():
-    """Such a match is sure when its window ends, not when its last event is past."""
+    """Such a match is certain when its window ends, not when its last event is past."""
     with pytest.raises(RuleError, match="found EVERY with a negation behind the last event"):
         rule(f"{TRAILING} EVERY 1 s")
 

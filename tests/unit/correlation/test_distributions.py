@@ -221,7 +221,7 @@ def test_a_probability_of_a_normal_that_equals_ct_up_to_rounding_is_a_result():
 
 @pytest.mark.parametrize(("mirrored", "lo", "hi"), [(False, -1000, -50), (True, 50, 1000)])
 def test_the_bounds_are_as_sharp_as_their_proofs(mirrored, lo, hi):
-    """Lumps at the ends leave no slack: 0.9 * 0.9 = 0.81 is sure and no more, 1 - 0.81 = 0.19 is possible and no more."""
+    """Lumps at the ends leave no slack: 0.9 * 0.9 = 0.81 is certain and no more, 1 - 0.81 = 0.19 is possible and no more."""
     #   low   |#######..........|   9 of 10 in the first tenth       Z <= -50 iff Y is in its first and X in its last tenth;
     #   high  |..........#######|   9 of 10 in the last              mirrored: Z >= 50 iff the other way round
     low, high = histogram([9] + [0] * 8 + [1]), histogram([1] + [0] * 8 + [9])

@@ -213,7 +213,7 @@ ETC = ("/etc", PathFacts(0, 0, "root", 0o755))
     ],
 )
 def test_files_that_the_agent_reads(path, above, problem, fix):
-    """Itself and every folder on the way, with the rights of the agent's user and not of who asks."""
+    """Itself and every folder on the way, with the rights of the agent's user, not of the caller."""
     finding = of_file(FileFacts("password_file", "/etc/x/secret", path, above), WHO)
     assert problem in finding.found
     assert finding.fix.startswith(fix)

@@ -68,7 +68,7 @@ def test_conditions_want_their_stream_and_their_tag():
 
 
 def test_a_measure_has_two_thresholds():
-    """On at 30, off at 20; what begins between is off; a change is sure when nothing later can lie before it."""
+    """On at 30, off at 20; what begins between is off; a change is certain when nothing later can lie before it."""
     hot = threshold()
     assert hot.feed(0, 2, 25, {}) == []
     assert hot.feed(10, 12, 30, {}) == [(0, 2, False)]

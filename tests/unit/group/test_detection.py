@@ -44,7 +44,7 @@ def test_changes_whose_order_is_unknown_begin_one_state_after_one_of_an_unknown_
 
 
 def test_a_change_waits_while_another_may_have_been_before_it():
-    """b may have left before a came: that is sure only later.
+    """b may have left before a came: the order is certain only later.
 
     b      [0..50]                    leave [1000.......1050]
     a                                            [1010..1011]

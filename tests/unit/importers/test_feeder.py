@@ -84,7 +84,7 @@ def test_notes_say_when_a_logger_listened():
 
 @pytest.mark.parametrize("text", ["", "\r\r", ROW, '"animal_id","date","time"', "a/b\r" + ROW, "\udcff\udcfe"])
 def test_a_file_that_begins_with_no_logger_is_refused(text):
-    """Without a name the rows would be of nobody."""
+    """Without a name the rows would belong to no logger."""
     with pytest.raises(NotFeederError, match="expected the name of a logger"):
         list(read_feeder(text, "x", "garden", NOW_US))
 

@@ -19,7 +19,7 @@ def pair(window=4, order="causal", **more):
 
 
 def test_possible_until_each_is_known_to_have_seen_the_other():
-    """True together is possible at once, sure when both runs are known to have begun before either ended.
+    """True together is possible at once, certain when both runs are known to have begun before either ended.
 
     a:  --- a1 true ----.---------.-> a2 false, knows b1
     b:  --- b1 true -----'-> b2 ---'      true, knows a1

@@ -52,7 +52,7 @@ runpy.run_module(sys.argv[0], run_name="__main__")
 
 
 def silent(text):
-    """Nobody listens."""
+    """Ignores the progress texts."""
 
 
 def test_the_demonstration_installs_no_tools_of_a_workshop():

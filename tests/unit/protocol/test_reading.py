@@ -88,7 +88,7 @@ def test_two_readings_do_not_share_attributes():
 
 
 def test_identity_and_interval():
-    """(gateway, boot, seq) is who it is, [t_min, t_max] when it was."""
+    """(gateway, boot, seq) is its identity, [t_min, t_max] its time."""
     reading = Reading(**USUAL)
     assert reading.identity == ("g", 1, 2)
     assert reading.interval == Interval(5, 9)

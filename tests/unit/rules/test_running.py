@@ -71,7 +71,7 @@ class Folder:
 
     def write(self, text):
         self.file.with_suffix(".new").write_text(text, encoding="utf-8")
-        self.file.with_suffix(".new").rename(self.file)  # as editors do; another file, whatever clocks say
+        self.file.with_suffix(".new").rename(self.file)  # as editors do; a new file, at any time of modification
 
     def follow(self):
         one = RuleFollower(self.file, self.out, rules_of(self.file), 2)
