@@ -49,12 +49,12 @@ def comparisons(draw: st.DrawFn, elements: list[int]) -> Program:
 @st.composite
 def classes(draw: st.DrawFn, type_count: int, conditions: bool) -> tuple[EventClass, ...]:
     """One class for each type, sometimes wider ones or one with a condition."""
-    found = [EventClass(frozenset({code})) for code in range(type_count)]
+    drawn = [EventClass(frozenset({code})) for code in range(type_count)]
     if draw(st.booleans()):
-        found.append(EventClass(frozenset(draw(st.sets(st.integers(0, type_count - 1), min_size=1)))))
+        drawn.append(EventClass(frozenset(draw(st.sets(st.integers(0, type_count - 1), min_size=1)))))
     if conditions and draw(st.booleans()):
-        found.append(EventClass(found[-1].types, draw(comparisons([0]))))
-    return tuple(found)
+        drawn.append(EventClass(drawn[-1].types, draw(comparisons([0]))))
+    return tuple(drawn)
 
 
 @st.composite
@@ -186,17 +186,17 @@ def _advances(
     draw: st.DrawFn, order: str, events: list[Event], late: bool
 ) -> tuple[tuple[int, int | dict[int, int]], ...]:
     """Promises that the rest of the events keep; with `late` they may be too bold."""
-    found: list[tuple[int, int | dict[int, int]]] = []
+    watermarks: list[tuple[int, int | dict[int, int]]] = []
     for after in sorted(draw(st.lists(st.integers(0, len(events)), max_size=2))):
         rest = events[after:]
         bold = draw(st.integers(0, 4)) if late else 0
         end = max((e.t_max for e in events), default=0) + 20
         if order == "kbound" or draw(st.integers(0, 3)) == 0:
-            found.append((after, min([e.t_max for e in rest], default=end) + bold))
+            watermarks.append((after, min([e.t_max for e in rest], default=end) + bold))
         else:
             source = draw(st.sampled_from(sorted({e.source for e in events} or {0})))
-            found.append((after, {source: min([e.t_max for e in rest if e.source == source], default=end) + bold}))
-    return tuple(found)
+            watermarks.append((after, {source: min([e.t_max for e in rest if e.source == source], default=end) + bold}))
+    return tuple(watermarks)
 
 
 @st.composite

@@ -25,7 +25,7 @@ def computations(
     """A random computation; with `any_order` its reports arrive in any order whatever, else with delays of their own."""
     processes = draw(st.integers(2, most_processes))
     kinds = ["state", "silent"] + (["mixed", "mixed", "evidence"] if evidence else [])
-    found = simulate(
+    drawn = simulate(
         draw(st.randoms(use_true_random=False)),
         processes,
         draw(st.integers(processes, most_steps)),
@@ -36,8 +36,8 @@ def computations(
         duplicates=draw(st.booleans()),
     )
     if any_order:
-        found = Computation(found.processes, found.events, tuple(draw(st.permutations(found.arrivals))))
-    return found
+        drawn = Computation(drawn.processes, drawn.events, tuple(draw(st.permutations(drawn.arrivals))))
+    return drawn
 
 
 @st.composite

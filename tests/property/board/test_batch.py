@@ -59,8 +59,8 @@ def test_the_bytes_are_those_of_the_readings(batch, first_seq):
     """At every prefix, and one by one, with one buffer for all of them."""
     batches = Batches("hall", "gw", 7 << 32, BYTES_MAX)
     for part in [batch[: n + 1] for n in range(len(batch))] + [[pending] for pending in batch]:
-        found = batches.encoded(part, first_seq, lambda pending: pending.stamp)
-        assert found == reference(part, first_seq)
+        message = batches.encoded(part, first_seq, lambda pending: pending.stamp)
+        assert message == reference(part, first_seq)
 
 
 def test_good_drafts_do_give_messages():

@@ -156,8 +156,8 @@ def test_any_packet_is_a_sample_or_an_error(data):
 def test_seconds_go_on_after_2036():
     """The field of seconds wraps on 2036-02-07; what has a clear top bit is later."""
     for us in (2_085_978_495_000_000, 2_085_978_497_000_000, 2_200_000_000_000_000):
-        found = parse(answer(us, us), COOKIE, 0, 10)
-        assert abs(found.host_us + found.offset_us - us) <= found.bound_us
+        sample = parse(answer(us, us), COOKIE, 0, 10)
+        assert abs(sample.host_us + sample.offset_us - us) <= sample.bound_us
 
 
 def test_exchange_asks_waits_gives_up_and_asks_again_later():

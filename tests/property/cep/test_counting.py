@@ -40,10 +40,10 @@ def aggregates_of(plan):
 
 def emitted_by(case, moment):
     """The matches that are counted by then: the frontier is past their last event, and past the window if that matters."""
-    found = definition.candidates(case.plan, case.events, definition.accepted(case))
+    candidates = definition.candidates(case.plan, case.events, definition.accepted(case))
     return [
         match.row
-        for match in found
+        for match in candidates
         if not match.violators
         and moment.frontier is not None
         and moment.frontier > max(case.events[i].t for i in match.chosen)
@@ -54,11 +54,11 @@ def emitted_by(case, moment):
 def by_key(case, rows):
     """Of each key the number of its matches and their aggregates."""
     keys = [case.events[max(row)].key if case.plan.per_key else 0 for row in rows]
-    found = {}
+    counted = {}
     for key in sorted(set(keys)):
         mine = [row for row, its in zip(rows, keys, strict=True) if its == key]
-        found[key] = (len(mine), [aggregate(mine, *one) for one in aggregates_of(case.plan)])
-    return found
+        counted[key] = (len(mine), [aggregate(mine, *one) for one in aggregates_of(case.plan)])
+    return counted
 
 
 def aggregate(rows, function, of):
@@ -70,7 +70,7 @@ def aggregate(rows, function, of):
 
 def course(case, cuts, through_snapshots):
     """(place in the moments, what had been told by then) after each call, the counter, and the late events."""
-    found = counter(case.plan, NAMES[: case.type_count], case.k, case.order, case.sources, aggregates_of(case.plan))
+    counting = counter(case.plan, NAMES[: case.type_count], case.k, case.order, case.sources, aggregates_of(case.plan))
     emitted, late, place, first, result = {}, [], -1, 0, []
     places = {m.event: n for n, m in enumerate(definition.moments(case)) if m.event >= 0}
 
@@ -88,14 +88,14 @@ def course(case, cuts, through_snapshots):
             del fed["t_max"]
             fed["attributes"] = fed["attributes"] | {"weight": WEIGHTS[first:end]}
             place = places[end - 1]
-            note(found.feed(**fed), place)
+            note(counting.feed(**fed), place)
             first = end
-            found = counter.restore(found.snapshot()) if through_snapshots else found
+            counting = counter.restore(counting.snapshot()) if through_snapshots else counting
         for _, frontier in (a for a in case.advances if a[0] == end):
             place += 1
-            note(found.advance(frontier), place)
-    note(found.finish(), place + 1)
-    return result, found, late
+            note(counting.advance(frontier), place)
+    note(counting.finish(), place + 1)
+    return result, counting, late
 
 
 def check(case, cuts, through_snapshots=False):
@@ -105,16 +105,16 @@ def check(case, cuts, through_snapshots=False):
             counter(case.plan, NAMES[: case.type_count], case.k, case.order, case.sources)
         return
     moments = definition.moments(case)
-    result, found, late = course(case, cuts, through_snapshots)
+    result, counting, late = course(case, cuts, through_snapshots)
     for place, emitted in result:
         assert emitted == {key: count for key, (count, _) in by_key(case, emitted_by(case, moments[place])).items()}
     rows = emitted_by(case, moments[-1])
     assert set(rows) == definition.final(case)
-    assert found.totals.matches == len(rows)
+    assert counting.totals.matches == len(rows)
     expected = [aggregate(rows, *one) for one in aggregates_of(case.plan)]
-    np.testing.assert_allclose(list(found.totals.aggregates.values()), expected, rtol=1e-12)
+    np.testing.assert_allclose(list(counting.totals.aggregates.values()), expected, rtol=1e-12)
     assert late == [m.event for m in moments if m.late]
-    assert found.counters["keys"] == found.counters["live_starts"] == found.counters["held_events"] == 0
+    assert counting.counters["keys"] == counting.counters["live_starts"] == counting.counters["held_events"] == 0
 
 
 @pytest.mark.compiles
@@ -172,9 +172,9 @@ def test_patterns_of_the_language_are_counted_as_listed(text, data):
         label = pattern.names[-1]
     places = [n for n, name in enumerate(pattern.names) if name == label or name.startswith(f"{label}[")]
     asked = [(function, f"{label}.v") for function in FUNCTIONS]
-    found = counter(pattern, list("ABCD"), k=k, aggregates=asked)
-    outs = [found.feed(kinds[:50], keys[:50], t[:50], attributes={"v": v[:50]})]
-    outs += [found.feed(kinds[50:], keys[50:], t[50:], attributes={"v": v[50:]}), found.finish()]
+    counting = counter(pattern, list("ABCD"), k=k, aggregates=asked)
+    outs = [counting.feed(kinds[:50], keys[:50], t[:50], attributes={"v": v[:50]})]
+    outs += [counting.feed(kinds[50:], keys[50:], t[50:], attributes={"v": v[50:]}), counting.finish()]
     emitted = {}
     for out in outs:
         for key, matches in zip(out.keys.tolist(), out.matches.tolist(), strict=True):
@@ -185,7 +185,7 @@ def test_patterns_of_the_language_are_counted_as_listed(text, data):
     weights = v[taken[taken >= 0]]
     weights = weights[~np.isnan(weights)]
     expected = [f(weights) if len(weights) else np.nan for f in FUNCTIONS.values()]
-    np.testing.assert_allclose(list(found.totals.aggregates.values()), expected, rtol=1e-12)
+    np.testing.assert_allclose(list(counting.totals.aggregates.values()), expected, rtol=1e-12)
 
 
 @settings(max_examples=examples(200), deadline=None)

@@ -71,9 +71,9 @@ def test_detect_gives_the_same_in_any_order(case, random):
     shuffled = replace(case, events=tuple(case.events[i] for i in order), advances=())
     all_of = columns(shuffled, 0, len(order))
     all_of["t_max"] = all_of.pop("t_max")
-    found = detect(case.plan, names(case.type_count), **all_of)
+    rows = detect(case.plan, names(case.type_count), **all_of)
     matches = definition.candidates(case.plan, shuffled.events, range(len(order)))
-    assert [tuple(row) for row in found.tolist()] == sorted(m.row for m in matches if not m.violators)
+    assert [tuple(row) for row in rows.tolist()] == sorted(m.row for m in matches if not m.violators)
 
 
 chains = st.tuples(
@@ -201,7 +201,7 @@ def kept(case, clocks, fed):
     alternative = case.plan.alternatives[0]
     free = replace(alternative, before=(0,) * len(alternative.before), negations=())
     everyone = replace(everyone, alternatives=(free,))
-    found = set()
+    rows = set()
     for match in definition.candidates(everyone, case.events, range(fed)):
         chosen = [case.events[i] for i in match.chosen]
         gaps = []
@@ -219,8 +219,8 @@ def kept(case, clocks, fed):
         t_max = np.array([[e.t_max for e in chosen]])
         keep, _ = refine(alternative, case.plan, t, t_max, gaps, np.array([match.chosen]), clocks)
         if keep[0]:
-            found.add((match.row, match.chosen))
-    return found
+            rows.add((match.row, match.chosen))
+    return rows
 
 
 def finalized(case, match, frontier):

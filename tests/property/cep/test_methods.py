@@ -92,12 +92,12 @@ def test_many_keys_and_growing_state(method):
 
 def expected_of_one_gap(events, window):
     """Matches of SEQ(A, !B, C), key by key, from the definition."""
-    found = set()
+    rows = set()
     for key in {e.key for e in events}:
         index = [i for i, e in enumerate(events) if e.key == key]
         part = final(Case(one_gap(window), 3, tuple(events[i] for i in index), k=10**6))
-        found |= {tuple(index[i] for i in row) for row in part}
-    return found
+        rows |= {tuple(index[i] for i in row) for row in part}
+    return rows
 
 
 @pytest.mark.parametrize("method", METHODS)

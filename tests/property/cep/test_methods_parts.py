@@ -21,17 +21,17 @@ from whenabouts_cloud.research.baselines.stacks import empty_stacks, insert, num
 def test_the_frontier_is_that_of_the_definition_after_every_event(case):
     """By K-bound and by source, with heartbeats between, whatever the blocks, through its arrays."""
     watermark = Disorder(case.order, case.k, None if case.sources is None else list(case.sources))
-    found, first = [], 0
+    frontiers, first = [], 0
     stops = {*case.cuts, len(case.events), *(after for after, _ in case.advances)}
     for end in range(len(case.events) + 1):
         if end in stops:
             events = case.events[first:end]
             t, source = (np.array(c, np.int64) for c in ([e.t_max for e in events], [e.source for e in events]))
-            found += watermark.after(t, source).tolist()
+            frontiers += watermark.after(t, source).tolist()
             first = end
             watermark = Disorder.of(watermark.arrays)
-        found += [watermark.advance(frontier) for after, frontier in case.advances if after == end]
-    assert found == [NEVER if m.frontier is None else m.frontier for m in moments(case)[:-1]]
+        frontiers += [watermark.advance(frontier) for after, frontier in case.advances if after == end]
+    assert frontiers == [NEVER if m.frontier is None else m.frontier for m in moments(case)[:-1]]
 
 
 operations = st.lists(

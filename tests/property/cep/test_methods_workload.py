@@ -121,8 +121,8 @@ def test_the_methods_agree_at_size_whatever_the_disorder(pattern, keys):
     expected = {tuple(place[list(row)].tolist()) for row in expected}
     assert len(expected) > 1000
     for method in (KSlack, Conservative, Aggressive):
-        found, _ = emitted(method, pattern, shuffled)
-        assert {tuple(sorted_back[list(row)].tolist()) for row in found} == expected
+        rows, _ = emitted(method, pattern, shuffled)
+        assert {tuple(sorted_back[list(row)].tolist()) for row in rows} == expected
 
 
 def test_the_anchors_of_the_table():

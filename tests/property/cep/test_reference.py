@@ -29,19 +29,19 @@ def sequence(text, window, **given_plan):
         else:
             positives.append(LETTERS.index(letter))
     n = len(positives)
-    found = [Negation(c, 1 << at - 1 if at else 0, 1 << at if at < n else 0) for c, at in negations]
-    alternative = Alternative(tuple(positives), tuple(range(n)), tuple((1 << i) - 1 for i in range(n)), tuple(found))
+    gaps = [Negation(c, 1 << at - 1 if at else 0, 1 << at if at < n else 0) for c, at in negations]
+    alternative = Alternative(tuple(positives), tuple(range(n)), tuple((1 << i) - 1 for i in range(n)), tuple(gaps))
     classes = tuple(EventClass(frozenset({code})) for code in range(4))
     return Plan(classes, (alternative,), n, window, **given_plan)
 
 
 def at(text, key=0):
     """Events from "A1 B3 C4-6", in the order of arrival."""
-    found = []
+    events = []
     for word in text.split():
         first, _, last = word[1:].partition("-")
-        found.append(Event(LETTERS.index(word[0]), key, int(first), int(last or first)))
-    return tuple(found)
+        events.append(Event(LETTERS.index(word[0]), key, int(first), int(last or first)))
+    return tuple(events)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ class Alone:
 
 def emitted(out, first, number=None):
     """What a call told: (pattern, moment, row), with the retractions; all indices from `first` on."""
-    found = set()
+    results = set()
     for rows, moments, which in (
         (out.matches, out.emitted_at, out.pattern),
         (out.retractions, out.retracted_by, out.retracted_pattern),
@@ -48,8 +48,8 @@ def emitted(out, first, number=None):
         kind = "emitted" if rows is out.matches else "back"
         for row, moment, pattern in zip(rows.tolist(), moments.tolist(), which.tolist(), strict=True):
             moved = [i if i < 0 else i + first for i in [*row, *[-1] * (WIDEST - len(row)), moment]]
-            found.add((kind, pattern if number is None else number, tuple(moved)))
-    return found
+            results.add((kind, pattern if number is None else number, tuple(moved)))
+    return results
 
 
 def columns(events):
@@ -149,9 +149,9 @@ def test_a_pattern_is_told_as_if_an_engine_for_it_alone_had_been_started_when_it
                 expected |= emitted(own, one.first, number)
                 assert (own.late + one.first).tolist() == out.late.tolist()
                 assert one.engine.frontier == together.frontier
-            found = emitted(out, 0)
-            assert found == expected
-            assert len(found) == len(out.matches) + len(out.retractions)
+            results = emitted(out, 0)
+            assert results == expected
+            assert len(results) == len(out.matches) + len(out.retractions)
         assert together.counters["waiting_matches"] == sum(o.engine.counters["waiting_matches"] for o in alone.values())
         assert together.counters["patterns"] == len(alone)
     if not alone:

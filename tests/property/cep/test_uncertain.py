@@ -48,9 +48,9 @@ def cases(draw, stamps=stamps):
     alternative = draw(alternatives())
     places = range(len(alternative.negations))
     among = st.sets(st.sampled_from(places), min_size=1).map(lambda v: tuple(sorted(v))) if places else st.nothing()
-    found = draw(st.lists(st.builds(Obstacle, stamps, among), max_size=3)) if places else []
+    drawn = draw(st.lists(st.builds(Obstacle, stamps, among), max_size=3)) if places else []
     positives = tuple(draw(stamps) for _ in alternative.before)
-    return Case(alternative, positives, tuple(found), draw(st.integers(0, 7)), draw(st.booleans()))
+    return Case(alternative, positives, tuple(drawn), draw(st.integers(0, 7)), draw(st.booleans()))
 
 
 def columns(case: Case):
@@ -90,9 +90,9 @@ def test_probability_equals_the_exact_rational(case):
     """Integration alone, no bounds: order, window, gaps, several gaps of one event, unordered positives, ties of points."""
     assume(uncertain_events(case) <= UNCERTAIN_MAX)
     a, b, negated, ids = columns(case)
-    found = obstacles(case.alternative, plan_of(case, "over"), a, b, negated, ids)
+    negated_events = obstacles(case.alternative, plan_of(case, "over"), a, b, negated, ids)
     assume(case.window > 0 or not case.strict)  # a window of nothing is decided before
-    args = (found.t_min, found.t_max, found.gaps, case.window, case.strict)
+    args = (negated_events.t_min, negated_events.t_max, negated_events.gaps, case.window, case.strict)
     assert abs(probability(ideals(case.alternative), a[0], b[0], *args) - reference.probability(case)) < 1e-13
 
 
@@ -103,8 +103,8 @@ def test_bounds_hold_the_probability_between_them(case):
     """And they meet at once where all stamps are points."""
     assume(uncertain_events(case) <= UNCERTAIN_MAX)
     a, b, negated, ids = columns(case)
-    found = obstacles(case.alternative, plan_of(case, "over"), a, b, negated, ids)
-    (lower,), (upper,), _ = bounds(ideals(case.alternative), a, b, found, case.window, case.strict)
+    negated_events = obstacles(case.alternative, plan_of(case, "over"), a, b, negated, ids)
+    (lower,), (upper,), _ = bounds(ideals(case.alternative), a, b, negated_events, case.window, case.strict)
     assert lower - 1e-13 <= reference.probability(case) <= upper + 1e-13
     if uncertain_events(case) == 0:
         assert lower == upper

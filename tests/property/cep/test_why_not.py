@@ -31,14 +31,14 @@ def test_a_match_is_found_exactly_where_the_engine_has_one(text, events, time):
     """With the focus in it; and the elements said to be filled are in order, of their types, and different events."""
     pattern = Pattern.parse(text)
     seen = [Seen(code, t, t + length, str(n), {"v": v}) for n, (code, t, length, v) in enumerate(events)]
-    found = why_not(pattern, list("ABC"), seen, time)
+    explanation = why_not(pattern, list("ABC"), seen, time)
     code, t, length, v = (
         (np.array(column) for column in zip(*events, strict=True)) if events else [np.empty(0, int)] * 4
     )
     rows = detect(
         pattern, list("ABC"), code, np.zeros(len(events), int), t, None, t + length, {"v": np.asarray(v, float)}
     )
-    agrees(pattern, found, rows.tolist())
+    agrees(pattern, explanation, rows.tolist())
 
 
 CAUSAL = [
@@ -60,28 +60,28 @@ def test_in_causal_order_too(text, events, time, data):
     pattern = Pattern.parse(f"{text} CAUSAL")
     seen = [Seen(code, t, t + length, str(n), {"v": v}) for n, (code, t, length, v) in enumerate(events)]
     clocks = data.draw(clocks_of([Event(code, 0, t, t + length) for code, t, length, _ in events]))
-    found = why_not(pattern, list("ABC"), seen, time, clocks=clocks)
+    explanation = why_not(pattern, list("ABC"), seen, time, clocks=clocks)
     rows = []
     if events:
         code, t, length, v = (np.array(column) for column in zip(*events, strict=True))
         one = engine(pattern, list("ABC"), k=100)
         out = one.feed(code, np.zeros(len(events), int), t, t_max=t + length, attributes={"v": v}, clocks=clocks)
         rows = [*out.matches.tolist(), *one.finish().matches.tolist()]
-    agrees(pattern, found, rows)
+    agrees(pattern, explanation, rows)
 
 
-def agrees(pattern, found, rows):
+def agrees(pattern, explanation, rows):
     """A match is shown where one has the focus; what is said to be filled are different events."""
-    if found.focus is None:
+    if explanation.focus is None:
         assert rows == []
         return
-    focus = int(found.focus.name)
-    assert found.searched_all
-    assert (found.verdict == "match") == any(focus in row for row in rows)
-    if found.verdict == "match":
-        shown = dict.fromkeys(pattern.names, -1) | {e.name: int(e.event.name) for e in found.elements}
+    focus = int(explanation.focus.name)
+    assert explanation.searched_all
+    assert (explanation.verdict == "match") == any(focus in row for row in rows)
+    if explanation.verdict == "match":
+        shown = dict.fromkeys(pattern.names, -1) | {e.name: int(e.event.name) for e in explanation.elements}
         assert list(shown.values()) in rows
     else:
-        assert found.blockers or any(e.failure for e in found.elements)
-    filled = [int(e.event.name) for e in found.elements if e.failure is None]
+        assert explanation.blockers or any(e.failure for e in explanation.elements)
+    filled = [int(e.event.name) for e in explanation.elements if e.failure is None]
     assert len(filled) == len(set(filled))

@@ -114,7 +114,7 @@ def test_the_longest_useful_interval_still_matches_a_point():
     point = np.array([EPOCH_US])
     for length, expected in ((25_000_000, 1), (25_000_001, 0)):
         start = point - 12_000_000
-        found, _, _ = one_by_one.pairs(
+        matched, _, _ = one_by_one.pairs(
             None,
             point,
             point,
@@ -123,7 +123,7 @@ def test_the_longest_useful_interval_still_matches_a_point():
             start + length,
             Condition("within", d=10_000_000, confidence=Fraction(4, 5)),
         )
-        assert len(found) == expected
+        assert len(matched) == expected
 
 
 @pytest.mark.parametrize(("d", "ct"), [(-1, Fraction(1, 2)), (5, Fraction(0)), (5, Fraction(3, 2))])

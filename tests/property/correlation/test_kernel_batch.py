@@ -119,8 +119,8 @@ def test_slabs_of_any_size_give_the_same_pairs(a, b, d, ct, keyed, engine, zone)
     keys = {"key_a": a[0], "key_b": b[0]} if keyed else {}
     whole = correlate(*stamps, **keys, probability=True, engine="numpy")
     with small_slabs(zone):
-        for found, expected in zip(correlate(*stamps, **keys, probability=True, engine=engine), whole, strict=True):
-            assert np.array_equal(found, expected)
+        for column, expected in zip(correlate(*stamps, **keys, probability=True, engine=engine), whole, strict=True):
+            assert np.array_equal(column, expected)
         chunks = [listed(*part) for part in correlate_chunks(*stamps, **keys, engine=engine)]
     assert sorted(itertools.chain(*chunks)) == listed(*whole[:2])
 
@@ -207,12 +207,12 @@ def test_an_overflowing_buffer_of_runs_goes_on_with_the_next_row(engine):
     b_max = b_min + np.tile([0, 3 * rows], rows)
     a = np.arange(200) + rows
     condition = Condition("within", d=2 * rows, confidence="0.999")
-    found = correlate(a, a, b_min, b_max, condition, engine=engine)
+    matches = correlate(a, a, b_min, b_max, condition, engine=engine)
     base = correlate(a, a, b_min, b_max, condition, engine="numpy")
-    assert len(found[0]) > 65536
-    assert all(np.array_equal(x, y) for x, y in zip(found, base, strict=True))
+    assert len(matches[0]) > 65536
+    assert all(np.array_equal(x, y) for x, y in zip(matches, base, strict=True))
     ranges = correlate_ranges(a, a, b_min, b_max, condition, engine=engine)
-    assert (ranges.last - ranges.first).sum() == len(found[0])
+    assert (ranges.last - ranges.first).sum() == len(matches[0])
 
 
 def test_memory_beside_the_input_is_that_of_a_slab_and_four_bytes_a_row_in_random_order():
@@ -225,10 +225,10 @@ def test_memory_beside_the_input_is_that_of_a_slab_and_four_bytes_a_row_in_rando
         stamps = t, t + rng.integers(0, 300, rows), t.copy(), t + 150
         tracemalloc.start()
         condition = Condition("within", d=400, confidence="0.8")
-        found = sum(len(i) for i, _ in correlate_chunks(*stamps, condition, engine="numba"))
+        count = sum(len(i) for i, _ in correlate_chunks(*stamps, condition, engine="numba"))
         taken = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert found > 4 * rows
+        assert count > 4 * rows
         return taken
 
     peak(1000, False)
@@ -247,11 +247,11 @@ def test_crowds_and_stragglers_of_one_side_are_found(d, ct):
     a_min = np.sort(np.concatenate([rng.integers(-500, 1500, 300) + 10**9, b_min[::40]]))
     a_max = a_min + rng.integers(0, 60, len(a_min))
     condition = Condition("within", d=d, confidence=ct)
-    for found, base in zip(
+    for column, base in zip(
         *(correlate(a_min, a_max, b_min, b_max, condition, engine=engine) for engine in ("numba", "numpy")), strict=True
     ):
-        assert len(found) > 1000
-        assert np.array_equal(found, base)
+        assert len(column) > 1000
+        assert np.array_equal(column, base)
 
 
 @pytest.mark.parametrize("chunk", [50, 10_000])
@@ -294,8 +294,8 @@ def test_stamps_at_the_limit_of_int64_and_beyond_match_exactly(engine, span):
     stamps = [np.array(x) for side in (a, b) for x in zip(*(stamp for _, stamp in side), strict=True)]
     for lo, hi in ((0, span // 2), (-(1 << 200), 1 << 200), (-span, -span), (1, 1 << 70), (1 << 70, 1 << 80)):
         for ct in ("0.5", "0.75", "1", "0.000000000001"):
-            found = correlate(*stamps, Condition("between", lo=lo, hi=hi, confidence=ct), engine=engine)
-            assert listed(*found) == sorted(pairs(a, b, lo, hi, Fraction(ct)))
+            matches = correlate(*stamps, Condition("between", lo=lo, hi=hi, confidence=ct), engine=engine)
+            assert listed(*matches) == sorted(pairs(a, b, lo, hi, Fraction(ct)))
 
 
 @given(

@@ -41,7 +41,7 @@ def test_blocks_of_any_size_give_the_pairs_of_the_whole(a, b, lo, width, size, k
     a, b = (arrays(sorted(side, key=order))[: 3 if keyed else 2] for side in (a, b))
     condition = Condition("between", lo=lo, hi=lo + width, confidence=Fraction(3, 10))
     whole = correlate(*a[:2], *b[:2], condition, *((a[2], b[2]) if keyed else ()))
-    found = correlate_blocks(
+    blocks = correlate_blocks(
         cut(a, size),
         cut(b, size + 1),
         condition,
@@ -49,7 +49,7 @@ def test_blocks_of_any_size_give_the_pairs_of_the_whole(a, b, lo, width, size, k
         chunk_pairs=3,
         engine="numba" if numba else "numpy",
     )
-    pairs = [list(zip(i.tolist(), j.tolist(), strict=True)) for i, j in found]
+    pairs = [list(zip(i.tolist(), j.tolist(), strict=True)) for i, j in blocks]
     assert sorted(itertools.chain(*pairs)) == list(zip(*(x.tolist() for x in whole), strict=True))
 
 
@@ -77,10 +77,10 @@ def test_memory_is_that_of_a_few_blocks_however_many_come():
                 yield t, end
 
         tracemalloc.start()
-        found = sum(len(i) for i, _ in correlate_blocks(side(3), side(5), Condition("within", d=500, confidence="0.8")))
+        count = sum(len(i) for i, _ in correlate_blocks(side(3), side(5), Condition("within", d=500, confidence="0.8")))
         taken = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert found > 8000 * blocks
+        assert count > 8000 * blocks
         return taken
 
     peak(2)

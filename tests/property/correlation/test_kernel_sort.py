@@ -28,11 +28,11 @@ def test_rows_come_in_the_order_of_key_and_middle(rows, place, keyed, dealt, lon
     t_min, t_max, code = columns(rows, place)
     numbers = np.arange(len(rows))[::-1].copy() if dealt else None
     given_rows = t_min, t_max, code if keyed else None, numbers, 7, int(t_min.min()), longest * place[1]
-    found, base = sort.order(*given_rows), matches_numpy.order(*given_rows)
-    for x, y in zip(found, base, strict=True):
+    ordered, base = sort.order(*given_rows), matches_numpy.order(*given_rows)
+    for x, y in zip(ordered, base, strict=True):
         assert (x is None and y is None) or np.array_equal(x, y)
     expected = sum(length <= longest and (key >= 0 or not keyed) for _, length, key in rows)
-    assert len(found.row) == expected
+    assert len(ordered.row) == expected
 
 
 @given(stamps, places, st.integers(0, 5))
@@ -42,9 +42,9 @@ def test_rows_are_dealt_out_by_time_with_their_bounds(rows, place, shift):
     t_min, t_max, _ = columns(rows, place)
     earliest, shift = int(t_min.min()), shift + place[1].bit_length()
     buckets = ((int(t_min.max()) - earliest) >> shift) + 1
-    found, base = (engine.deal(t_min, t_max, earliest, shift, buckets) for engine in (sort, matches_numpy))
-    assert all(np.array_equal(x, y) for x, y in zip(found, base, strict=True))
-    assert (np.diff((t_min[found[0]] - earliest) >> shift) >= 0).all()
+    dealt, base = (engine.deal(t_min, t_max, earliest, shift, buckets) for engine in (sort, matches_numpy))
+    assert all(np.array_equal(x, y) for x, y in zip(dealt, base, strict=True))
+    assert (np.diff((t_min[dealt[0]] - earliest) >> shift) >= 0).all()
 
 
 @given(
@@ -68,9 +68,9 @@ def test_pairs_of_a_slab_are_those_of_its_runs(a, b, keyed, lo, width, confidenc
     base = list(matches_numba.runs(slab, terms))
     expected = [
         (slab.a.row[at], row)
-        for found in base
-        for at, first, last in zip(found.a, found.first, found.last, strict=True)
+        for run in base
+        for at, first, last in zip(run.a, run.first, run.last, strict=True)
         for row in slab.b.row[first:last]
     ]
     assert sorted(zip(i[:filled], j[:filled], strict=True)) == sorted(expected)
-    assert probes == sum(found.probes for found in base)
+    assert probes == sum(run.probes for run in base)

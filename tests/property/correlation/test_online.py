@@ -64,7 +64,7 @@ def by_definition(job, rows):
     """The result as (a, b or None) -> probability, pair by pair in exact fractions."""
     a, b = ([r for r in rows if r["stream"] == name] for name in ("dock/tags", "shelf/1"))
     shift = job.b.offset_us - job.a.offset_us
-    found = {}
+    results = {}
     for x in a:
         matched = []
         for y in b:
@@ -77,10 +77,10 @@ def by_definition(job, rows):
                 matched.append((-p, distance, ("hall", y["gateway"], y["boot"], y["seq"])))
         best = sorted(matched)[: job.top_k]
         if job.kind != "anti":
-            found |= {((x["gateway"], x["seq"]), (y[1], y[3])): float(-p) for p, _, y in best}
+            results |= {((x["gateway"], x["seq"]), (y[1], y[3])): float(-p) for p, _, y in best}
         if job.kind != "inner" and not matched:
-            found[(x["gateway"], x["seq"]), None] = None
-    return found
+            results[(x["gateway"], x["seq"]), None] = None
+    return results
 
 
 def as_pairs(table):
@@ -158,22 +158,22 @@ def tables(rows):
 
 def run(job, events, rng):
     """Feed the steps to a shard that is restarted now and then; results, shard, frontiers each reading met, counts."""
-    shard, found, met, counts = CorrelationShard(job), [], {}, Counter()
+    shard, results, met, counts = CorrelationShard(job), [], {}, Counter()
     births = [(f"hall/g{n}", EPOCH_US) for n in range(3)]  # a gateway nobody has heard of cannot be waited for
     shard.step(tables([]), (births, births))
     for rows, watermarks in cut(events, rng):
         for row in rows:
             n = row["stream"] != "dock/tags"
             met.setdefault((row["gateway"], row["seq"]), shard.frontiers[n].value)
-        found.append(shard.step(tables(rows), (watermarks, watermarks)).results)
+        results.append(shard.step(tables(rows), (watermarks, watermarks)).results)
         if rng.random() < 0.3:
             counts += shard.online.counts
             again = CorrelationShard(job)
             again.restore(shard.snapshot())
             shard = again
     for _ in range(2):  # the end of time, and once more for it to take effect
-        found.append(shard.step(tables([]), ([(name, FOREVER_US) for name, _ in births],) * 2).results)
-    return found, shard, met, counts + shard.online.counts
+        results.append(shard.step(tables([]), ([(name, FOREVER_US) for name, _ in births],) * 2).results)
+    return results, shard, met, counts + shard.online.counts
 
 
 @pytest.mark.compiles
@@ -182,10 +182,10 @@ def run(job, events, rng):
 def test_any_order_and_any_cut_tells_the_whole_result_once(landing, job):
     """Random arrival, random steps, promises before the readings they cover, repeats, restarts; every kind of rule."""
     rows, events, rng = landing
-    found, shard, _, counts = run(job, events, rng)
+    results, shard, _, counts = run(job, events, rng)
     whole = correlate(job, *sides(rows))
     assert as_pairs(whole) == pytest.approx(by_definition(job, rows), abs=1e-12)
-    assert sorted(ids(*found)) == sorted(ids(whole))
+    assert sorted(ids(*results)) == sorted(ids(whole))
     assert counts["pairs"] + counts["unmatched"] == whole.num_rows
     # A repeat of what is forgotten is told from a late reading by nothing but its effect, which is none.
     assert counts["repeats"] + counts["expired"] == sum(kind == "repeat" for kind, _ in events)
@@ -203,10 +203,10 @@ def test_what_is_missing_or_wrongly_unmatched_had_a_late_half_and_nothing_comes_
     rows, events, rng = landing
     streams = [dataclasses.replace(stream, delay_us=delay_us) for stream in (job.a, job.b)]
     job = dataclasses.replace(job, a=streams[0], b=streams[1], top_k=None)
-    found, _, met, _ = run(job, events, rng)
-    came = ids(*found)
+    results, _, met, _ = run(job, events, rng)
+    came = ids(*results)
     assert len(came) == len(set(came))
-    emitted = {pair for table in found for pair in as_pairs(table)}
+    emitted = {pair for table in results for pair in as_pairs(table)}
     assert not {a for a, b in emitted if b is None} & {a for a, b in emitted if b is not None}
     t_max = {(r["gateway"], r["seq"]): r["t_max"] for r in rows}
     late = {who for who, frontier in met.items() if frontier is not None and t_max[who] < frontier}
@@ -229,8 +229,8 @@ def test_the_best_pairs_of_a_reading_are_told_together_and_once(landing, job, de
     _, events, rng = landing
     streams = [dataclasses.replace(stream, delay_us=delay_us) for stream in (job.a, job.b)]
     job = dataclasses.replace(job, a=streams[0], b=streams[1], top_k=1)
-    found, _, _, _ = run(job, events, rng)
-    emitted = Counter(a for table in found for a, _ in as_pairs(table))
+    results, _, _, _ = run(job, events, rng)
+    emitted = Counter(a for table in results for a, _ in as_pairs(table))
     assert set(emitted.values()) <= {1}
 
 
@@ -240,11 +240,11 @@ def test_everything_landed_twice_at_the_end_changes_nothing(landing, d_ms, ct):
     """A crashed ingest repeats old files when their readings are long forgotten: nothing comes out again."""
     rows, events, rng = landing
     job = rule(d_ms, ct)
-    found, shard, _, _ = run(job, events, rng)
+    results, shard, _, _ = run(job, events, rng)
     for _ in range(2):
         again = shard.step(tables(rows), ([], []))
         assert again.results.num_rows == 0
-    assert sorted(ids(*found)) == sorted(ids(correlate(job, *sides(rows))))
+    assert sorted(ids(*results)) == sorted(ids(correlate(job, *sides(rows))))
 
 
 def test_readings_are_forgotten_when_nothing_to_come_can_need_them():
@@ -377,10 +377,10 @@ def test_a_reading_is_no_pair_with_itself():
     dock = Stream("dock", "dock/tags", 0)
     job = CorrelateRule("self", dock, dock, Condition("within", d=10, confidence="0.5"), True)
     rows = side([reading("g0", n, "dock/tags", "x", n, n) for n in range(2)], "dock/tags")
-    found = correlate(job, rows, rows)
-    assert list(zip(found["a_seq"].to_pylist(), found["b_seq"].to_pylist(), strict=True)) == [(0, 1), (1, 0)]
+    results = correlate(job, rows, rows)
+    assert list(zip(results["a_seq"].to_pylist(), results["b_seq"].to_pylist(), strict=True)) == [(0, 1), (1, 0)]
     online = OnlineCorrelation(job)
-    assert sorted(ids(online.feed(rows, rows).rows)) == sorted(ids(found))
+    assert sorted(ids(online.feed(rows, rows).rows)) == sorted(ids(results))
 
 
 def test_equal_gateway_names_of_two_sites_are_two_gateways():
@@ -409,5 +409,5 @@ def test_numbers_wider_than_a_double_survive_the_state():
     online.feed(*sides(rows))
     again = OnlineCorrelation(rule(10, Fraction(1, 2)))
     again.restore(online.snapshot())
-    found = again.feed(*sides([reading("g1", 0, "shelf/1", "x", 500, 500)])).rows
-    assert found["a_seq"].to_pylist() == [r["seq"] for r in rows]
+    results = again.feed(*sides([reading("g1", 0, "shelf/1", "x", 500, 500)])).rows
+    assert results["a_seq"].to_pylist() == [r["seq"] for r in rows]

@@ -86,16 +86,16 @@ def test_at_every_prefix_the_pairs_are_those_of_the_definition(name, case, data)
     """Each tuple gives at once the pairs with all that came before, heartbeats change nothing, nothing is late."""
     condition, watermarks, events = case
     op = operator(name, condition, **watermarks)
-    found = []
+    pairs = []
     for count, (now, side, index, t_min, t_max) in enumerate(events, 1):
         if data.draw(st.booleans()):
             assert op.advance(now) == []
-        found += op.push(side, index, t_min, t_max, now)
-        assert once(found) == expected(condition, events[:count])
-        assert op.counters.pairs == len(found)
+        pairs += op.push(side, index, t_min, t_max, now)
+        assert once(pairs) == expected(condition, events[:count])
+        assert op.counters.pairs == len(pairs)
     assert op.flush() == []
     assert op.counters.late == 0
-    assert_forgets(op, events, found)
+    assert_forgets(op, events, pairs)
 
 
 @pytest.mark.parametrize("name", ["lazy", "lookup"])
@@ -109,22 +109,22 @@ def test_at_every_prefix_a_lazy_operator_gives_early_or_when_flushed_what_the_de
     if block is None and every is None:
         block = 3
     op = operator(name, condition, block=block, every=every, **watermarks)
-    found = []
+    pairs = []
     for count, (now, side, index, t_min, t_max) in enumerate(events, 1):
         if data.draw(st.booleans()):
-            found += op.advance(now)
-        found += op.push(side, index, t_min, t_max, now)
+            pairs += op.advance(now)
+        pairs += op.push(side, index, t_min, t_max, now)
         rest = copy.deepcopy(op).flush()
-        assert once(found + rest) == expected(condition, events[:count])
-    found += op.flush()
+        assert once(pairs + rest) == expected(condition, events[:count])
+    pairs += op.flush()
     counts = op.counters
-    assert counts.pairs == len(found)
-    assert counts.sure + counts.hits + counts.evaluations >= len(found)
+    assert counts.pairs == len(pairs)
+    assert counts.sure + counts.hits + counts.evaluations >= len(pairs)
     assert counts.late == 0
-    assert_forgets(op, events, found)
+    assert_forgets(op, events, pairs)
 
 
-def assert_forgets(op, events, found):
+def assert_forgets(op, events, pairs):
     """When time has gone on far enough nothing is held, and what was dropped is counted."""
     if events:
         op.advance(max(e[0] for e in events) + 1000)
@@ -141,15 +141,15 @@ def test_arrays_and_single_tuples_give_the_same_pairs(name, case, size):
     """Neighbouring arrivals of one side pushed together, with their own arrival times."""
     condition, watermarks, events = case
     op = operator(name, condition, **watermarks, **({"block": 3} if name in ("lazy", "lookup") else {}))
-    found, at = [], 0
+    pairs, at = [], 0
     while at < len(events):
         end = at + 1
         while end < len(events) and end - at < size and events[end][1] == events[at][1]:
             end += 1
         now, sides, index, t_min, t_max = (list(x) for x in zip(*events[at:end], strict=True))
-        found += op.push(sides[0], index, t_min, t_max, now)
+        pairs += op.push(sides[0], index, t_min, t_max, now)
         at = end
-    assert once(found + op.flush()) == expected(condition, events)
+    assert once(pairs + op.flush()) == expected(condition, events)
     assert op.counters.late == 0
 
 
@@ -163,14 +163,14 @@ def test_only_pairs_with_a_late_tuple_can_be_missing(name, case, more, data):
         ((now + data.draw(st.sampled_from([0, 0, more])), *rest) for now, *rest in events), key=lambda e: e[0]
     )  # fmt: skip
     op = operator(name, condition, **watermarks, **({"block": 3} if name in ("lazy", "lookup") else {}))
-    found = []
+    results = []
     for now, side, index, t_min, t_max in events:
-        found += op.push(side, index, t_min, t_max, now)
+        results += op.push(side, index, t_min, t_max, now)
     late = {(x.side, x.index) for x in op.take_late()}
     assert late == {(side, i) for now, side, i, _, t_max in events if now - t_max > watermarks[f"delay_{side}"]}
     assert op.counters.late == len(late)
     assert op.take_late() == []
-    pairs, whole = once(found + op.flush()), expected(condition, events)
+    pairs, whole = once(results + op.flush()), expected(condition, events)
     assert pairs <= whole
     assert all(("a", i) in late or ("b", j) in late for i, j in whole - pairs)
 
@@ -185,10 +185,10 @@ def test_lengths_that_were_not_promised_are_joined_and_counted(name, case, data)
     for side in "ab":
         patient[f"rho_{side}"] = patient[f"pi_{side}"] = data.draw(st.integers(0, watermarks[f"pi_{side}"]))
     op = operator(name, condition, **patient, **({"block": 3} if name in ("lazy", "lookup") else {}))
-    found = []
+    pairs = []
     for now, side, index, t_min, t_max in events:
-        found += op.push(side, index, t_min, t_max, now)
-    assert once(found + op.flush()) == expected(condition, events)
+        pairs += op.push(side, index, t_min, t_max, now)
+    assert once(pairs + op.flush()) == expected(condition, events)
 
 
 @given(conditions(), st.integers(-120, 120), st.integers(0, 60), st.integers(0, 60))

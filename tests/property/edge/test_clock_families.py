@@ -195,10 +195,10 @@ class Answers(Script):
 
 def test_a_bound_that_dates_nothing_is_none():
     """An hour each way: readings wait for a better answer instead."""
-    for bound_us, found in ((USELESS_US - 3, USELESS_US - 1), (USELESS_US - 2, None)):
+    for bound_us, expected_us in ((USELESS_US - 3, USELESS_US - 1), (USELESS_US - 2, None)):
         answer = lambda bound_us=bound_us: bound_us  # noqa: E731
         sample = sampled(lambda: (10 * S, 10**10, 2), answer, lambda known, _: (known, "bounded"), "here")
-        assert (sample.bound_us, sample.state) == (found, "unbounded" if found is None else "bounded")
+        assert (sample.bound_us, sample.state) == (expected_us, "unbounded" if expected_us is None else "bounded")
 
 
 def test_what_was_known_narrows_what_a_bad_exchange_says():

@@ -33,23 +33,23 @@ def by_definition(reads, leave_us, clears):
         if not visits or earliest > max(end for _, end in visits[-1]) + leave_us:
             visits.append([])
         visits[-1].append((earliest, latest))
-    found = []
+    changes = []
     for key, visits in rows.items():
         for number, visit in enumerate(visits):
-            found.append((ENTER, key, *visit[0], 1, None))
+            changes.append((ENTER, key, *visit[0], 1, None))
             last, over = max(begin for begin, _ in visit), max(end for _, end in visit) + leave_us
             if over < clears[-1] or number + 1 < len(visits):
                 before = [clear for clear in clears if clear <= over]
                 until = max([over, *before[-1:]])
                 stay = max(0, last - visit[0][1]), until - visit[0][0]
-                found.append((LEAVE, key, last, until, len(visit), stay))
-    return sorted(found, key=repr)
+                changes.append((LEAVE, key, last, until, len(visit), stay))
+    return sorted(changes, key=repr)
 
 
 @given(READS, st.data())
 def test_visits_are_what_their_definition_says_at_every_prefix(reads, data):
     """Reads in any order behind what is clear, any steps of what is clear: the same changes, told once."""
-    visits, found, clears, seen = Visits(LEAVE_US), [], [0], []
+    visits, changes, clears, seen = Visits(LEAVE_US), [], [0], []
     assert visits.advance(0, -1, 0) == []
     waiting = [(key, begin, begin + length) for key, begin, length, _ in reads]
     while waiting or clears[-1] < 2500:
@@ -59,9 +59,9 @@ def test_visits_are_what_their_definition_says_at_every_prefix(reads, data):
             visits.read(key, earliest, latest)
         seen += due
         waiting = [read for read in waiting if read not in due]
-        found += reported(visits.advance(clear, -1, clear))
+        changes += reported(visits.advance(clear, -1, clear))
         clears.append(clear)
-        assert sorted(found, key=repr) == by_definition(seen, LEAVE_US, clears)
+        assert sorted(changes, key=repr) == by_definition(seen, LEAVE_US, clears)
     assert (visits.late, visits.hurried, visits.untracked) == (0, 0, 0)
 
 
@@ -78,33 +78,33 @@ class Site:
         self.reads = sorted(read for key in self.stays for stay in self.stays[key] for read in self._reads(key, *stay))
 
     def _blind(self):
-        at_us, found = self.chance.randint(S, 10 * S), []
+        at_us, spans = self.chance.randint(S, 10 * S), []
         while self.chance.random() < 0.6 and at_us < self.end_us:
-            found.append((at_us, at_us + self.chance.randint(1, 8 * S)))
-            at_us = found[-1][1] + self.chance.randint(1, 10 * S)
-        return found
+            spans.append((at_us, at_us + self.chance.randint(1, 8 * S)))
+            at_us = spans[-1][1] + self.chance.randint(1, 10 * S)
+        return spans
 
     def _stays(self):
-        at_us, found = self.chance.randint(0, 5 * S), []
+        at_us, stays = self.chance.randint(0, 5 * S), []
         while at_us < self.end_us:
-            found.append((at_us, at_us + self.chance.choice([0, 3000, self.leave_us, 7 * S])))
-            at_us = found[-1][1] + self.chance.choice([1, self.leave_us, self.leave_us + 1, 12 * S])
-        return found
+            stays.append((at_us, at_us + self.chance.choice([0, 3000, self.leave_us, 7 * S])))
+            at_us = stays[-1][1] + self.chance.choice([1, self.leave_us, self.leave_us + 1, 12 * S])
+        return stays
 
     def looks(self, at_us):
         return not any(begin <= at_us < end for begin, end in self.blind)
 
     def _reads(self, key, begin_us, end_us):
         """True moments of reads: never further apart than leave_us while the reader looks, also from when it begins to."""
-        at_us, found = begin_us, []
+        at_us, reads = begin_us, []
         while at_us <= end_us:
             if self.looks(at_us):
-                found.append((at_us, key))
+                reads.append((at_us, key))
                 at_us += self.chance.choice([0, 1, self.leave_us // 3, self.leave_us]) or 1
             else:
                 at_us = next(end for begin, end in self.blind if begin <= at_us < end)
                 at_us += self.chance.choice([0, self.leave_us // 2, self.leave_us])
-        return found
+        return reads
 
     def run(self, visits):
         """(true moment, key) of each read by number of its mark, and every change with the moment at which it was told."""

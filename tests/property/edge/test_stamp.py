@@ -108,11 +108,11 @@ def test_clear_time_is_before_every_later_frame(world):
     """No byte of what is still undecided or to come was in the host's buffer before pending_since."""
     stamper = world.stamper()
     later = list(world.frames)
-    for found in replay(world, stamper):
-        if isinstance(found, Frame):
-            later.remove(found)
+    for step in replay(world, stamper):
+        if isinstance(step, Frame):
+            later.remove(step)
             continue
-        since_us, fed = found
+        since_us, fed = step
         if since_us is None:
             assert not later or later[0].start >= fed
         else:

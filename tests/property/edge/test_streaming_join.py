@@ -46,7 +46,7 @@ def test_every_prefix_gives_the_pairs_of_the_definition(condition, arrived, pi, 
     join = StreamingJoin(lo, hi, p, q, max(pi, rho), max(pi, rho), rho, rho, by_key)
     seen = ([], [])
     for n, (side, t_min, t_max, key) in enumerate(arrived):
-        found = join.push(side, n, t_min, t_max, key)
+        pairs = join.push(side, n, t_min, t_max, key)
         one = (t_min, t_max)
         expected = [
             m
@@ -54,7 +54,7 @@ def test_every_prefix_gives_the_pairs_of_the_definition(condition, arrived, pi, 
             if (not by_key or (key is not None and key == other_key))
             and is_pair(*((one, other) if side == 0 else (other, one)), lo, hi, p, q)
         ]
-        assert sorted(found) == expected
+        assert sorted(pairs) == expected
         seen[side].append((n, one, key))
     assert join.kept + join.too_long + join.keyless == len(arrived)
 
@@ -78,16 +78,16 @@ def test_forgetting_never_loses_a_pair(condition, run):
     lo, hi, p, q = condition
     pi, delays, events = run
     join = StreamingJoin(lo, hi, p, q, pi, pi)
-    found, expected, sides = set(), set(), ([], [])
+    pairs, expected, sides = set(), set(), ([], [])
     for n, (now, side, t_min, t_max) in enumerate(events):
         join.advance(now - delays[0], now - delays[1])
-        found |= {(n, m) if side == 0 else (m, n) for m in join.push(side, n, t_min, t_max)}
+        pairs |= {(n, m) if side == 0 else (m, n) for m in join.push(side, n, t_min, t_max)}
         for m, other in sides[1 - side]:
             one = (t_min, t_max)
             if is_pair(*((one, other) if side == 0 else (other, one)), lo, hi, p, q):
                 expected.add((n, m) if side == 0 else (m, n))
         sides[side].append((n, (t_min, t_max)))
-    assert found == expected
+    assert pairs == expected
     assert join.late == join.beyond_length == join.overflow == 0
     join.advance(10_000, 10_000)
     assert join.kept == 0

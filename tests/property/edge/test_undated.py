@@ -18,11 +18,11 @@ def observed(n, window_us):
 
 def all_released(undated, sample, now_us):
     """Everything that goes on, call by call."""
-    found = []
+    released = []
     while some := undated.released(sample, now_us):
         assert len(some) <= AT_ONCE
-        found += some
-    return found
+        released += some
+    return released
 
 
 @given(
@@ -41,10 +41,10 @@ def test_the_truth_lies_in_every_stamp_that_is_given_afterwards(windows, at_us, 
     undated = Undated()
     undated.keep([observed(n, (begin, begin + length)) for n, (begin, length) in enumerate(windows)])
     assert undated.released(UNKNOWN, 0) == []
-    found = all_released(undated, ClockSample(at_us, offset_us, bound_us, "bounded"), at_us)
-    assert [one.key for one in found] == [str(n) for n in range(len(windows))]
+    released = all_released(undated, ClockSample(at_us, offset_us, bound_us, "bounded"), at_us)
+    assert [one.key for one in released] == [str(n) for n in range(len(windows))]
     assert (len(undated), undated.dated, undated.given_up) == (0, len(windows), 0)
-    for one, (begin, length) in zip(found, windows, strict=True):
+    for one, (begin, length) in zip(released, windows, strict=True):
         for moment in (begin, begin + length):
             wrong_us = error * bound_us + drift * ASSUMED_DRIFT_PPM * (moment - at_us) / 1_000_000
             assert one.stamp[0] <= moment + offset_us - wrong_us <= one.stamp[1]
@@ -98,9 +98,9 @@ def test_the_truth_lies_in_the_stamps_of_a_run_that_the_power_ended(
     error = bound_us * second_speed
     offset_us = round(true_us(again_us, at_us, second_speed) - at_us + error)
     sample = ClockSample(at_us, offset_us, bound_us + 1, "bounded")
-    found = all_released(undated, sample, at_us)
-    assert len(found) == len(reads)
-    for one, (begin, length, part) in zip(found, reads, strict=True):
+    released = all_released(undated, sample, at_us)
+    assert len(released) == len(reads)
+    for one, (begin, length, part) in zip(released, reads, strict=True):
         moment_us = true_us(start_us, begin + part * length, first_speed)
         assert one.stamp[0] <= moment_us <= one.stamp[1]
         assert one.stamp[2] == ("bounded" if known else "unbounded")

@@ -44,14 +44,14 @@ def true_changes(gateway):
 
 def moments(gateway, changes):
     """By number of the state the first and last true moment of the changes that begin it, in true time."""
-    found = {}
+    spans = {}
     for state in gateway.states:
         number = state.clock[state.process]
         inside = [when for when, _, _ in changes if state.earliest_us <= when <= state.latest_us]
         if number:
             assert inside, "a state began where nothing changed"
-            found[number] = min(inside) - gateway.offset_us, max(inside) - gateway.offset_us
-    return found
+            spans[number] = min(inside) - gateway.offset_us, max(inside) - gateway.offset_us
+    return spans
 
 
 @settings(max_examples=examples(25), deadline=None)
@@ -114,12 +114,12 @@ def test_clocks_tell_exactly_what_led_to_what(seed, size):
     network.run()
     expected = ends_before(network)
     names = [g.name for g in network.gateways]
-    found = set()
+    orders = set()
     for gateway in network.gateways:
         for state in gateway.states[1:]:
             for i, count in enumerate(state.clock):
-                found |= {((names[i], k), (gateway.name, state.clock[state.process])) for k in range(count)}
-    assert found == expected
+                orders |= {((names[i], k), (gateway.name, state.clock[state.process])) for k in range(count)}
+    assert orders == expected
 
 
 @settings(max_examples=examples(25), deadline=None)
@@ -166,7 +166,7 @@ def test_a_threshold_changes_only_where_the_measure_truly_was_beyond_it_for_long
     """Every change has a first reading beyond the threshold, hold_us earlier, that no reading contradicts until then."""
     chance = Random(seed)
     on_at, off_at = (30, 20) if high else (20, 30)
-    found = Detection([Threshold("hot", "probe", None, None, on_at, off_at, hold_us)])
+    detection = Detection([Threshold("hot", "probe", None, None, on_at, off_at, hold_us)])
     reads, now = [], 0
     for _ in range(chance.randint(1, 60)):
         now += chance.choice([10, 300, 900, 4000])
@@ -176,9 +176,9 @@ def test_a_threshold_changes_only_where_the_measure_truly_was_beyond_it_for_long
     arriving = sorted((r[2] + chance.randint(0, 200), r) for r in reads)
     states = []
     for arrival, (_, earliest, latest, value) in arriving:
-        states += found.advance(arrival - 800)
-        found.observe("probe", "k", value, {}, earliest, latest)
-    states += found.advance(now + 10_000)
+        states += detection.advance(arrival - 800)
+        detection.observe("probe", "k", value, {}, earliest, latest)
+    states += detection.advance(now + 10_000)
 
     def side(value):
         beyond_on, beyond_off = (value >= 30, value <= 20) if high else (value <= 20, value >= 30)

@@ -27,12 +27,12 @@ news = st.lists(
 @given(news)
 def test_whatever_is_heard_of_members_no_view_comes_back(heard):
     """Every change makes a number that was not there before; what is told as no change is none."""
-    found = Membership("office", "b", 7, PEERS)
-    view = found.view()
+    membership = Membership("office", "b", 7, PEERS)
+    view = membership.view()
     seen = {view.number}
     for what, *arguments in heard:
-        changed = getattr(found, what)(*arguments)
-        after = found.view()
+        changed = getattr(membership, what)(*arguments)
+        after = membership.view()
         assert after.members[after.own] == ("b", 7)
         assert after.members == sorted(after.members)
         assert (after.number != view.number) == changed

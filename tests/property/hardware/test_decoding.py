@@ -83,19 +83,19 @@ def _crc_by_bits(data: bytes) -> int:
 
 def _reference_em4100(stream: bytes) -> list[tuple[int, bytes]]:
     """(start, bytes) of every frame with a right checksum; the expression cannot reach across another frame's start."""
-    found = []
+    frames = []
     for match in re.finditer(rb"\x02([0-9A-Fa-f]{12})[\r\n]{0,2}\x03", stream):
         *payload, checksum = bytes.fromhex(match[1].decode())
         for byte in payload:
             checksum ^= byte
         if checksum == 0:
-            found.append((match.start(), match[0]))
-    return found
+            frames.append((match.start(), match[0]))
+    return frames
 
 
 def _reference_m6e(stream: bytes, mode: str) -> list[tuple[int, bytes]]:
     """(start, bytes) of every frame with a right checksum, from left to right, without overlap."""
-    found = []
+    frames = []
     at = 0
     while at < len(stream):
         taken = 0
@@ -105,10 +105,10 @@ def _reference_m6e(stream: bytes, mode: str) -> list[tuple[int, bytes]]:
                 continue
             raw = stream[at : at + head[1] + overhead]
             if len(raw) == head[1] + overhead and _crc_by_bits(raw[1:-2]) == int.from_bytes(raw[-2:], "big"):
-                found.append((at, raw))
+                frames.append((at, raw))
                 taken = len(raw)
         at += taken or 1
-    return found
+    return frames
 
 
 def _reference(name: str, mode: str | None, stream: bytes) -> list[tuple[int, bytes]]:
@@ -191,9 +191,9 @@ def test_good_frames_between_noise_without_start_bytes(name, mode, data):
     for raw in sent:
         stream += raw + data.draw(noise)
     reader = _new(name, mode)
-    found = reader.feed(stream)
-    assert [frame.raw for frame in found] == sent
-    assert all(_checksum_fits(frame) for frame in found)
+    decoded = reader.feed(stream)
+    assert [frame.raw for frame in decoded] == sent
+    assert all(_checksum_fits(frame) for frame in decoded)
     assert reader.counters["noise_bytes"] == len(stream) - sum(map(len, sent))
 
 
@@ -247,8 +247,8 @@ def test_damaged_length_does_not_swallow_what_follows(raw):
     """A length that claims the largest frame costs at most that many bytes: later frames come without a flush."""
     broken = b"\xff\xf8" + raw[2:]
     reader = decoder("m6e", mode="reader")
-    found = reader.feed(broken + KEEPALIVE * 80)
-    assert sum(frame.kind == "keepalive" for frame in found) >= 80 - 255 // len(KEEPALIVE) - 1
+    frames = reader.feed(broken + KEEPALIVE * 80)
+    assert sum(frame.kind == "keepalive" for frame in frames) >= 80 - 255 // len(KEEPALIVE) - 1
 
 
 # Data that begins like a streamed record or a tag buffer, whole or cut, so that every field gets to be the last one.

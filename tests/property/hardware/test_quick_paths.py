@@ -44,8 +44,8 @@ def read(data, metadata):
     fields, cursor = {}, Cursor(data)
     try:
         error = tag_record(cursor, metadata, fields)
-    except ContentError as found:
-        error = str(found)
+    except ContentError as problem:
+        error = str(problem)
     return fields, error, cursor.at
 
 

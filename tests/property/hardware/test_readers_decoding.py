@@ -74,9 +74,9 @@ def _pn532_at(stream, at):
     """The length of the frame whose first byte is at a place, 0 if none begins there."""
     if stream[at : at + 16] == b"\x55\x55" + bytes(14):
         return 16
-    found = re.compile(rb"\x00?\x00\xff(\x00\xff|\xff\x00)\x00?", re.S).match(stream, at)
-    if found:
-        return len(found[0])
+    short = re.compile(rb"\x00?\x00\xff(\x00\xff|\xff\x00)\x00?", re.S).match(stream, at)
+    if short:
+        return len(short[0])
     head = re.compile(rb"\x00?\x00\xff(?:\xff\xff(..)(.)|(.)(.))", re.S).match(stream, at)
     if not head:
         return 0
@@ -112,13 +112,13 @@ def _reference(name, stream):
         lines = re.finditer(rb"[^\r\n]+(?:\r\n|\n|\r)", stream)
         return [(m.start(), m[0]) for m in lines if len(m[0]) < LINE_BYTES_MAX]
     length = {"pn532": _pn532_at, "uhfreader18": _uhf18_at, "yrm100": _yrm100_at}[name]
-    found, at = [], 0
+    frames, at = [], 0
     while at < len(stream):
         size = length(stream, at)
         if size:
-            found.append((at, stream[at : at + size]))
+            frames.append((at, stream[at : at + size]))
         at += size or 1
-    return found
+    return frames
 
 
 def whole(frame):
@@ -198,8 +198,8 @@ def test_one_flipped_bit_of_a_notice(epc, rssi):
         flipped = bytearray(raw)
         flipped[bit // 8] ^= 1 << bit % 8
         reader = decoder("yrm100")
-        found = reader.feed(bytes(flipped)) + reader.flush()
-        assert [s for other in found for s in READERS["yrm100"].sightings(other)] == []
+        frames = reader.feed(bytes(flipped)) + reader.flush()
+        assert [s for other in frames for s in READERS["yrm100"].sightings(other)] == []
 
 
 @given(st.sampled_from(sorted(READERS)), st.integers(0, 60))

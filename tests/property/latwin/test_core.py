@@ -32,12 +32,12 @@ def windows_of(lattice):
 
 def states_of(lattice):
     """All that the lattice tells of its CGSs, found to agree with itself."""
-    found = [tuple(row) for row in lattice.states().tolist()]
-    assert found == sorted(set(found))
-    assert lattice.size == len(found)
-    assert lattice.minimal == (meet(found) if found else None)
-    assert lattice.maximal == (join(found) if found else None)
-    return set(found)
+    states = [tuple(row) for row in lattice.states().tolist()]
+    assert states == sorted(set(states))
+    assert lattice.size == len(states)
+    assert lattice.minimal == (meet(states) if states else None)
+    assert lattice.maximal == (join(states) if states else None)
+    return set(states)
 
 
 @st.composite
@@ -230,8 +230,8 @@ def test_a_process_begun_anew_has_only_what_comes_from_there_on(case, hybrid, da
         come = [*checker.accepted, *checker.waiting]
         every = clocks_of(case.computation, come if hybrid else ())
         emitted = by_brute_force(clocks_of(case.computation), windows_of(lattice))
-        found = states_of(lattice)
-        assert by_brute_force(every, windows_of(lattice)) <= found <= emitted
+        states = states_of(lattice)
+        assert by_brute_force(every, windows_of(lattice)) <= states <= emitted
 
 
 @given(cases(any_order=True))

@@ -105,8 +105,8 @@ def test_every_overlap_that_is_sure_is_told_when_it_becomes_so(case):
         report(one, case.computation.events[index])
         emitted |= set(one.overlaps)
         if len(made) > 1:
-            emitted |= (found := checker.overlaps()) & set(one.overlaps)
-            sure |= found
+            emitted |= (overlaps := checker.overlaps()) & set(one.overlaps)
+            sure |= overlaps
             assert sure <= emitted
             sure |= emitted  # what was sure in the windows between
         else:
@@ -230,5 +230,5 @@ def test_any_number_of_processes(processes):
     """A group of one is watched too, and one as large as a clock may be."""
     one = ConjunctionDetector(processes, 2)
     columns = np.arange(processes), np.zeros(processes, int), np.zeros((processes, processes), int)
-    found = one.feed(*columns, np.ones(processes, bool))
-    assert found.possibly.tolist() == found.definitely.tolist() == [False] * (processes - 1) + [True]
+    verdicts = one.feed(*columns, np.ones(processes, bool))
+    assert verdicts.possibly.tolist() == verdicts.definitely.tolist() == [False] * (processes - 1) + [True]

@@ -50,9 +50,9 @@ def test_exact_probabilities_are_those_of_all_ways(case, residue):
     for share, states in ways:
         for state in set(states):
             expected[state] = expected.get(state, Fraction(0)) + share
-    found = dict(zip(map(tuple, emitted.states.tolist()), emitted.probability.tolist(), strict=True))
-    assert set(expected) <= set(found)
-    for state, value in found.items():
+    probabilities = dict(zip(map(tuple, emitted.states.tolist()), emitted.probability.tolist(), strict=True))
+    assert set(expected) <= set(probabilities)
+    for state, value in probabilities.items():
         assert value == pytest.approx(float(expected.get(state, 0)), rel=1e-12, abs=0)
     held = order_probability.held(window, lo, hi, walk.each(window, lambda g: sum(g) % 4 == residue), seed=0)
     value = sum((share for share, states in ways if any(sum(g) % 4 == residue for g in states)), Fraction(0))
@@ -73,12 +73,12 @@ def test_sampled_probabilities_are_near_by_the_error_they_tell(case):
         )
     assert not emitted.exact
     assert not held.exact
-    found = dict(
+    probabilities = dict(
         zip(map(tuple, emitted.states.tolist()), zip(emitted.probability, emitted.error, strict=True), strict=True)
     )
     for state in {state for _, states in ways for state in states}:
         expected = float(sum(share for share, states in ways if state in states))
-        value, error = found.get(state, (0.0, 1 / emitted.samples))
+        value, error = probabilities.get(state, (0.0, 1 / emitted.samples))
         assert abs(value - expected) <= 6 * error
     expected = float(sum(share for share, states in ways if any(sum(g) % 2 == 0 for g in states)))
     assert abs(held.probability - expected) <= 6 * held.error

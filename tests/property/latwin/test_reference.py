@@ -58,9 +58,9 @@ def steps(case, clocks):
 @settings(max_examples=examples(100))
 def test_dense_clocks_are_the_closure_of_the_events(computation):
     """What messages carry and merge is, on every event, what its causal past holds."""
-    found = pasts(computation)
+    closures = pasts(computation)
     for index, event in enumerate(computation.events):
-        assert found[index] == event.past
+        assert closures[index] == event.past
         assert event.clock == clock_of(computation, event.past)
 
 
@@ -68,11 +68,11 @@ def test_dense_clocks_are_the_closure_of_the_events(computation):
 @settings(max_examples=examples(100))
 def test_the_clock_of_the_later_state_alone_tells_the_order(computation):
     """State k precedes state l exactly if the end of k is in the past of the begin of l, or is it."""
-    clocks, found = clocks_of(computation), pasts(computation)
+    clocks, closures = clocks_of(computation), pasts(computation)
     for (i, k), (j, l) in itertools.permutations(clocks, 2):  # noqa: E741
         end, begin = computation.begin(i, k + 1), computation.begin(j, l)
         if i != j:
-            assert precedes(clocks, i, k, j, l) == (end is not None and bool(found[begin] >> end & 1))
+            assert precedes(clocks, i, k, j, l) == (end is not None and bool(closures[begin] >> end & 1))
 
 
 @given(computations(), st.booleans())
@@ -252,7 +252,7 @@ def by_next(queues):
 
     `queues` hold (number, clock) per process, as they were enqueued.
     """
-    found = set()
+    states = set()
     for chosen in itertools.product(*(range(len(q)) for q in queues)):
         ends = [q[at + 1] if at + 1 < len(q) else None for q, at in zip(queues, chosen, strict=True)]
         clocks = [q[at][1] for q, at in zip(queues, chosen, strict=True)]
@@ -260,8 +260,8 @@ def by_next(queues):
         if not any(
             end is not None and clocks[j][i] >= end[1][i] for i, end in enumerate(ends) for j in range(n) if j != i
         ):
-            found.add(tuple(q[at][0] for q, at in zip(queues, chosen, strict=True)))
-    return found
+            states.add(tuple(q[at][0] for q, at in zip(queues, chosen, strict=True)))
+    return states
 
 
 def test_hole_2_the_latest_state_has_an_end_though_it_has_not_come():

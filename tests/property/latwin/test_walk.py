@@ -12,45 +12,45 @@ from whenabouts_cloud.latwin.model.frame import frame, greatest, least
 from whenabouts_cloud.latwin.windows import walk
 
 
-def all_paths_hold(found, good):
+def all_paths_hold(states, good):
     """Whether a walk from the least to the greatest state by single steps, never through a good one, is impossible."""
-    if not found:
+    if not states:
         return False
-    reached, found = {found[0]} - good, set(found)
-    top = tuple(map(max, zip(*found, strict=True)))
-    for g in sorted(found):  # a step makes it greater
+    reached, states = {states[0]} - good, set(states)
+    top = tuple(map(max, zip(*states, strict=True)))
+    for g in sorted(states):  # a step makes it greater
         if g in reached:
             for j in range(len(g)):
                 after = (*g[:j], g[j] + 1, *g[j + 1 :])
-                if after in found and after not in good:
+                if after in states and after not in good:
                     reached.add(after)
     return top not in reached
 
 
-def check(window, found, good):
+def check(window, states, good):
     """Everything that a walk tells, against the list of consistent states and the set of those that hold."""
-    lows, highs = (tuple(map(end, zip(*found, strict=True))) if found else None for end in (min, max))
+    lows, highs = (tuple(map(end, zip(*states, strict=True))) if states else None for end in (min, max))
     assert (least(window), greatest(window)) == (lows, highs)
-    assert walk.count(window) == len(found)
-    assert list(map(tuple, walk.states(window).tolist())) == found
+    assert walk.count(window) == len(states)
+    assert list(map(tuple, walk.states(window).tolist())) == states
     truth = walk.each(window, good.__contains__)
-    height = sum(highs) - sum(lows) + 1 if found else 0
-    for chosen, emitted in ((found, walk.levels(window)), (good & set(found), walk.levels(window, truth))):
+    height = sum(highs) - sum(lows) + 1 if states else 0
+    for chosen, emitted in ((states, walk.levels(window)), (good & set(states), walk.levels(window, truth))):
         on = Counter(sum(g) - sum(lows) for g in chosen)
         assert emitted.tolist() == [on[level] for level in range(height)]
-    assert walk.possibly(window, truth) == bool(good & set(found))
-    assert walk.definitely_in_window(window, truth) == all_paths_hold(found, good & set(found))
+    assert walk.possibly(window, truth) == bool(good & set(states))
+    assert walk.definitely_in_window(window, truth) == all_paths_hold(states, good & set(states))
 
 
 @settings(max_examples=examples(300), deadline=None)
 @given(windows(), st.data())
 def test_a_walk_tells_what_the_definitions_say(seen, data):
     """Any window of any computation, any set of states that hold."""
-    found = consistent(seen)
-    good = set(data.draw(st.lists(st.sampled_from(found), unique=True))) if found else set()
-    if found and data.draw(st.booleans()):
-        good = set(found) - good
-    check(seen.frame, found, good)
+    states = consistent(seen)
+    good = set(data.draw(st.lists(st.sampled_from(states), unique=True))) if states else set()
+    if states and data.draw(st.booleans()):
+        good = set(states) - good
+    check(seen.frame, states, good)
 
 
 @settings(max_examples=examples(200), deadline=None)
@@ -63,18 +63,18 @@ def test_clocks_need_not_carry_what_others_told(n, data):
     clocks = [np.sort(np.array(own).reshape(-1, n), axis=0).tolist() for own in clocks]
     window = frame(first, clocks)
     ranges = held(window)
-    found = []
+    states = []
     for g in np.ndindex(*map(len, ranges)):
         number = [r[k] for r, k in zip(ranges, g, strict=True)]
         if all(clocks[j][g[j]][i] <= number[i] for i in range(n) for j in range(n) if i != j):
-            found.append(tuple(number))
-    good = set(data.draw(st.lists(st.sampled_from(found), unique=True))) if found else set()
-    check(window, found, good)
+            states.append(tuple(number))
+    good = set(data.draw(st.lists(st.sampled_from(states), unique=True))) if states else set()
+    check(window, states, good)
 
 
 @settings(max_examples=examples(100), deadline=None)
 @given(windows(events=12), st.integers(1, 40))
 def test_blocks_of_any_size_hand_out_the_same(seen, size):
     """Nothing is lost or told twice where a block ends."""
-    found = [tuple(row) for rows in walk.blocks(seen.frame, size) for row in (rows + seen.frame.first).tolist()]
-    assert found == consistent(seen)
+    states = [tuple(row) for rows in walk.blocks(seen.frame, size) for row in (rows + seen.frame.first).tolist()]
+    assert states == consistent(seen)
