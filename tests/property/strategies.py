@@ -81,7 +81,7 @@ def readings(draw: st.DrawFn, site: str | None = None, gateway: str | None = Non
 
 @st.composite
 def batches(draw: st.DrawFn, max_size: int = 6) -> list[Reading]:
-    """Readings of one boot of one gateway in any order, with repeats of everything that a batch says once."""
+    """Readings of one boot of one gateway in any order, with repeats of every value that a batch stores once."""
     origin = {"site": draw(names), "gateway": draw(names), "boot": draw(counts)}
     some = draw(st.lists(readings(**origin), min_size=1, max_size=max_size))
     if draw(st.booleans()):  # one stream, one clock, running numbers: what a gateway sends all day

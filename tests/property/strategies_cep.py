@@ -89,7 +89,7 @@ def alternatives(draw: st.DrawFn, class_count: int, chain: bool, conditions: boo
 
 
 def _side_by_side(alternatives: list[Alternative]) -> tuple[tuple[Alternative, ...], int]:
-    """Alternatives with places of their own, so that no two variants give the same match."""
+    """Alternatives with places of their own, so that no two of them give the same match."""
     moved, width = [], 0
     for v in alternatives:
         columns = tuple(width + c for c in v.columns)
@@ -134,7 +134,7 @@ def cases(
     late: bool = False,
     orders: tuple[str, ...] = ("kbound", "source"),
 ) -> Case:
-    """A plan with up to twelve events in an order that keeps the promise (unless `late`), heartbeats and batch borders."""
+    """A plan with up to twelve events within the disorder bound (unless `late`), heartbeats and batch borders."""
     plan, type_count = draw(plans(chain=chain, points=points, skips=skips))
     order, k = draw(st.sampled_from(orders)), draw(st.sampled_from([8, 20, 3, 1, 0]))
     span, keys, sources = (
@@ -185,7 +185,7 @@ def _per_source(draw: st.DrawFn, events: list[Event], sources: int) -> list[Even
 def _advances(
     draw: st.DrawFn, order: str, events: list[Event], late: bool
 ) -> tuple[tuple[int, int | dict[int, int]], ...]:
-    """Promises that the rest of the events keep; with `late` they may be too bold."""
+    """Watermarks that the rest of the events keep; with `late` they may be too high."""
     watermarks: list[tuple[int, int | dict[int, int]]] = []
     for after in sorted(draw(st.lists(st.integers(0, len(events)), max_size=2))):
         rest = events[after:]

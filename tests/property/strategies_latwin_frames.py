@@ -17,7 +17,7 @@ class Seen(NamedTuple):
 
 @st.composite
 def computations(draw, processes=(2, 4), events=16):
-    """Pasts of all states: each begins by itself or with the receipt of what another one knew at some state of its own."""
+    """Pasts of all states: each begins by itself or by receiving the knowledge of another at one of its states."""
     n = draw(st.integers(*processes))
     pasts = [[{(j, 0)}] for j in range(n)]
     for _ in range(draw(st.integers(0, events))):

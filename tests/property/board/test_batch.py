@@ -1,4 +1,4 @@
-"""Batches that a board writes straight from drafts: the bytes that readings made of them would give, or none."""
+"""Batches that a board encodes directly from pending readings: the bytes of the equivalent readings, or none."""
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +21,7 @@ times = st.one_of(st.integers(-5, 5), st.integers(-(1 << 62), 1 << 62), st.just(
 
 @st.composite
 def pending_readings(draw):
-    """A draft with its stamp; now and then one that is no reading."""
+    """A pending reading with its stamp; some are not valid readings."""
     key = draw(st.one_of(st.none(), st.sampled_from(["E200", "e200", "0A", "0A1", "", "x" * 257]), names))
     attrs = draw(st.dictionaries(names, values.filter(lambda v: v is not None), max_size=3))
     kind = draw(st.sampled_from([*KINDS, *KINDS, "none such"]))
@@ -38,7 +38,7 @@ def pending_readings(draw):
 
 
 def reference(batch, first_seq):
-    """The message of the readings that these become; None if there is none, or it is too long."""
+    """The message of the readings that these become; None if they are invalid or it is too long."""
     try:
         message = encode_batch([
             Reading(
@@ -63,8 +63,8 @@ def test_the_bytes_are_those_of_the_readings(batch, first_seq):
         assert message == reference(part, first_seq)
 
 
-def test_good_drafts_do_give_messages():
-    """A batch that fits is one that the bridge decodes; one more byte than there is room for is none."""
+def test_good_pending_readings_do_give_messages():
+    """The bridge decodes a batch that fits; a batch one byte over the limit gives None."""
     batch = [
         PendingReading("dock/tags", "tag", 0, 0, f"E2{n:06X}", attrs={"rssi": -50 - n, "antenna": 1}) for n in range(20)
     ]
@@ -80,7 +80,7 @@ def test_good_drafts_do_give_messages():
 
 @given(st.lists(st.binary(max_size=5), max_size=10), st.integers(0, 20))
 def test_a_buffer_takes_what_fits(pieces, size):
-    """What would not fit is refused whole; what was written stays."""
+    """A piece that does not fit is refused whole; the content written before stays."""
     buffer, expected = Buffer(size), b""
     for piece in pieces:
         if len(expected) + len(piece) <= size:

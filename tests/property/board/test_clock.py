@@ -51,7 +51,7 @@ def answer(received_us, sent_us, cookie=COOKIE, head=0x24, stratum=2, delay=0, d
 
 @st.composite
 def boards(draw):
-    """A crystal within the assumed drift, and exchanges with a server that is wrong by less than it says."""
+    """A crystal within the assumed drift, and exchanges with a server that is wrong by less than it states."""
     ppm = draw(st.integers(-50, 50))
     exchanges = draw(
         st.lists(
@@ -60,7 +60,7 @@ def boards(draw):
                 st.integers(0, 900_000),  # way there
                 st.integers(0, 50_000),  # at the server
                 st.integers(0, 900_000),  # way back
-                st.integers(0, 3000),  # what the server says of itself, in 2^-16 s
+                st.integers(0, 3000),  # the dispersion that the server states, in 2^-16 s
                 st.integers(-100, 100),  # how wrong it is, percent of that
             ),
             min_size=1,
@@ -186,7 +186,7 @@ def test_exchange_asks_waits_gives_up_and_asks_again_later():
 
 
 def test_a_refusal_makes_the_pause_longer():
-    """A server that says RATE is asked less and less often, at most every 64 s."""
+    """A server that answers RATE is queried less and less often, at most every 64 s."""
     exchange, now, pauses = Exchange(Clock()), 0, []
     assert exchange.due(now, COOKIE)
     for _ in range(7):

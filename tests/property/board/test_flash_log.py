@@ -1,4 +1,4 @@
-"""The ring of a board, cut at every byte of every write: nothing durable is lost, nothing invented, no boot comes twice."""
+"""The flash log of a board, cut at every byte of every write: nothing durable is lost or invented, no boot repeated."""
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +21,7 @@ def small_messages():
 
 
 class Life:
-    """A board that goes through boots: what it was told is durable, and what the cloud told it."""
+    """A board through its boots: the messages whose append returned, and the acknowledgements of the cloud."""
 
     def __init__(self, flash):
         self.flash = flash
@@ -74,7 +74,7 @@ class Life:
         return stored
 
     def check(self):
-        """All that waits is there, in order; beside it only what has landed, or what was being written."""
+        """All waiting messages are stored, in order; besides them only landed ones, or the one being written."""
         stored = self.found()
         own = self.waiting()
         assert [m for m in stored if m in own] == own
@@ -103,7 +103,7 @@ scripts = st.lists(
 
 @given(scripts)
 def test_without_cuts_all_that_waits_is_there(script):
-    """Whatever is appended, landed, saved and booted."""
+    """Any sequence of appends, acknowledgements, saves and boots."""
     life = Life(CutFlash())
     life.run(script)
     life.check()
@@ -155,9 +155,9 @@ def test_a_cut_at_every_byte_of_every_write_loses_nothing(script, torn, data):
 
 @given(scripts, st.sampled_from(TORN[1:]), st.sets(st.integers(0, 30)))
 def test_failed_writes_use_up_no_number(script, torn, failing):
-    """A write that says it failed, and did or did not: what is numbered next is the only one with its numbers.
+    """After a write reported as failed, whether stored or not, the next message is the only one with its numbers.
 
-    write      0  1  2  3        the third says it failed; it may be there all the same
+    write      0  1  2  3        the third is reported as failed, but may be stored
     numbers    0  3  5  5
     """
     life = Life(CutFlash(torn=torn))
@@ -182,14 +182,14 @@ def test_failed_writes_use_up_no_number(script, torn, failing):
 
 def test_what_a_failed_write_left_is_wiped_before_its_numbers_are_given_again():
     """
-    segment 1   | 60 bytes | 20 bytes, said to have failed |      numbers 1..
-    segment 2   | 60 bytes that did not fit behind it      |      the same numbers
+    segment 1   | 60 bytes | 20 bytes, reported as failed    |      numbers 1..
+    segment 2   | 60 bytes that did not fit behind it         |      the same numbers
     """
     life = Life(CutFlash())
     life.open()
     life.append(60)
     life.flash.fails = lambda: True
-    with pytest.raises(OSError, match="so it says"):
+    with pytest.raises(OSError, match="simulated"):
         life.append(20)
     life.flash.fails = lambda: False
     life.append(60)
@@ -198,7 +198,7 @@ def test_what_a_failed_write_left_is_wiped_before_its_numbers_are_given_again():
     assert life.durable[0][0] == life.durable[1][0]
 
 
-def test_a_full_ring_refuses_the_newest_and_counts():
+def test_a_full_flash_log_refuses_the_newest_and_counts():
     """Three segments of two messages: the seventh finds no room until the first two have landed."""
     life = Life(CutFlash())
     life.open()
@@ -229,7 +229,7 @@ def test_a_lost_slot_does_not_repeat_a_boot():
 
 @given(st.integers(0, 149), st.integers(1, 255))
 def test_rot_hides_the_rest_of_its_segment_and_nothing_else(at, change):
-    """A changed byte in the first of three segments: the others are whole, and the cloud waits for nothing that is gone."""
+    """A changed byte in the first of three segments: the others are whole, and the cloud waits for no lost message."""
     life = Life(CutFlash())
     life.open()
     for _ in range(6):
@@ -253,7 +253,7 @@ def test_rot_hides_the_rest_of_its_segment_and_nothing_else(at, change):
 
 
 def test_segments_lost_with_their_slots_kept_are_not_numbered_again():
-    """The slots name a position beyond all that is found: messages stored after that are not taken for landed ones."""
+    """The slots name a position beyond all stored messages: later messages are not mistaken for landed ones."""
     life = Life(CutFlash())
     life.open()
     for _ in range(5):
@@ -269,7 +269,7 @@ def test_segments_lost_with_their_slots_kept_are_not_numbered_again():
 
 
 @pytest.mark.parametrize(("segments", "size"), [(1, 150), (2, 80)])
-def test_a_ring_that_cannot_go_round_is_refused(segments, size):
+def test_a_flash_log_that_cannot_wrap_around_is_refused(segments, size):
     """One segment, or less than one message in each."""
     with pytest.raises(ValueError, match="expected at least 2 of"):
         FlashLog(CutFlash(), segments, size, 0)

@@ -39,7 +39,7 @@ def aggregates_of(plan):
 
 
 def emitted_by(case, moment):
-    """The matches that are counted by then: the frontier is past their last event, and past the window if that matters."""
+    """The matches counted at the moment: the frontier is past their last event, and past the window where it decides."""
     candidates = definition.candidates(case.plan, case.events, definition.accepted(case))
     return [
         match.row
@@ -69,7 +69,7 @@ def aggregate(rows, function, of):
 
 
 def course(case, cuts, through_snapshots):
-    """(place in the moments, what had been told by then) after each call, the counter, and the late events."""
+    """(place in the moments, counts emitted so far) after each call, the counter, and the late events."""
     counting = counter(case.plan, NAMES[: case.type_count], case.k, case.order, case.sources, aggregates_of(case.plan))
     emitted, late, place, first, result = {}, [], -1, 0, []
     places = {m.event: n for n, m in enumerate(definition.moments(case)) if m.event >= 0}
@@ -121,7 +121,7 @@ def check(case, cuts, through_snapshots=False):
 @COUNTED
 @given(cases(points=True))
 def test_any_plan_is_counted_as_the_definition_lists_it(case):
-    """One event at a time, at every moment: keys, counts, and when they are told; the rest is refused with its reason."""
+    """One event at a time, at every moment: keys, counts and times of emission; other plans are refused with a reason."""
     check(case, set(range(len(case.events))))
 
 
@@ -135,8 +135,8 @@ def test_a_sequence_is_counted_at_any_batch_borders(case):
 
 @COUNTED
 @given(cases(points=True, late=True))
-def test_late_events_are_left_out_and_told(case):
-    """What breaks the promise takes no part in any count."""
+def test_late_events_are_left_out_and_reported(case):
+    """Events that break the disorder bound take no part in any count."""
     check(case, set(case.cuts))
 
 

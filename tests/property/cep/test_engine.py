@@ -35,15 +35,15 @@ def make(emit):
 
 @given(st.one_of(cases(), cases(points=True), cases(points=True, chain=True)))
 @settings(max_examples=examples(300), deadline=None)
-def test_sure_matches_are_told_at_the_earliest_safe_moment(case):
-    """All of the definition, once, when complete and sealed, not before and not after."""
+def test_sure_matches_are_emitted_at_the_earliest_safe_moment(case):
+    """All matches of the definition, once, at the moment when they are complete and final."""
     check_sure(make("sure"), engine.restore, case)
 
 
 @given(st.one_of(cases(), cases(points=True, chain=True)))
 @settings(max_examples=examples(200), deadline=None)
 def test_on_arrival_the_changelog_folds_to_what_has_arrived(case):
-    """Told at completion, taken back once if a negated event comes."""
+    """Emitted at completion, retracted once if a negated event comes."""
     check_arrival(make("arrival"), engine.restore, case)
 
 
@@ -98,14 +98,14 @@ def chain(codes, window, negated):
 
 @given(st.lists(plans(points=True), min_size=2, max_size=4), st.data())
 @settings(max_examples=examples(80), deadline=None)
-def test_several_patterns_at_once_tell_what_each_tells_alone(drawn, data):
+def test_several_patterns_at_once_emit_what_each_emits_separately(drawn, data):
     """Also when they share classes, differ in windows and widths, and one has no key."""
     check_together([plan for plan, _ in drawn], data)
 
 
 @given(st.lists(chains, min_size=20, max_size=28), st.data())
 @settings(max_examples=examples(100), deadline=None)
-def test_many_patterns_at_once_tell_what_each_tells_alone(drawn, data):
+def test_many_patterns_at_once_emit_what_each_emits_separately(drawn, data):
     """Also where a type is used so often that an event is compared with all of its uses at once."""
     many = [chain(*one) for one in drawn]
     assert compile_plans(many, 5).program.classes[:, CLASS.many].any()
@@ -181,7 +181,7 @@ def uncertain_plan(alternative, mode, window, strict):
 
 @st.composite
 def uncertain_cases(draw):
-    """Events with intervals and clocks that keep the promise."""
+    """Events with intervals and clocks that keep the disorder bound."""
     mode = draw(st.sampled_from(["possible", "over", "causal"]))
     plan = uncertain_plan(draw(st.sampled_from(UNCERTAIN)), mode, draw(st.integers(0, 9)), draw(st.booleans()))
     k = draw(st.sampled_from([0, 3, 8]))
@@ -196,7 +196,7 @@ def uncertain_cases(draw):
 
 
 def kept(case, clocks, fed):
-    """Rows of the first `fed` events that are matches, by asking about every tuple with every negated event there is."""
+    """Rows of the first `fed` events that are matches, by testing every tuple with every negated event."""
     everyone = replace(case.plan, mode="certain", window=1 << 40, strict_window=False)
     alternative = case.plan.alternatives[0]
     free = replace(alternative, before=(0,) * len(alternative.before), negations=())
@@ -236,8 +236,8 @@ def finalized(case, match, frontier):
 
 @given(uncertain_cases())
 @settings(max_examples=examples(250), deadline=None)
-def test_uncertain_order_is_told_when_sealed(drawn):
-    """POSSIBLE, OVER and CAUSAL: what refinement keeps among all tuples, when complete and sealed, through snapshots too."""
+def test_uncertain_order_is_emitted_when_final(drawn):
+    """POSSIBLE, OVER and CAUSAL: the tuples that refinement keeps, once complete and final, through snapshots too."""
     case, clocks = drawn
     moments = definition.moments(case)
     expected = {}
@@ -253,7 +253,7 @@ def test_uncertain_order_is_told_when_sealed(drawn):
 @given(uncertain_cases())
 @settings(max_examples=examples(150), deadline=None)
 def test_uncertain_order_on_arrival_folds_to_what_has_arrived(drawn):
-    """Told with what has come, taken back once when a negated event makes it impossible or too unlikely."""
+    """Emitted from the events so far, retracted once when a negated event makes it impossible or too unlikely."""
     case, clocks = drawn
     matches, back = emitted(case, clocks, "arrival")
     for fed in range(1, len(case.events) + 1):
@@ -262,7 +262,7 @@ def test_uncertain_order_on_arrival_folds_to_what_has_arrived(drawn):
 
 
 def emitted(case, clocks, emit):
-    """({row: told at}, {row: taken back by}) through a snapshot between two batches."""
+    """({row: emitted at}, {row: retracted by}) through a snapshot between two batches."""
     one = engine(case.plan, names(case.type_count), emit=emit, k=case.k)
     outs, at = [], 0
     for end in (min(case.cuts[0], len(case.events)), len(case.events)):

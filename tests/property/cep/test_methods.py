@@ -33,14 +33,14 @@ def make(method, pog_every=5):
 
 @given(cases(**points))
 @settings(max_examples=examples(100))
-def test_k_slack_tells_when_the_slack_has_passed(case):
+def test_k_slack_emits_when_the_slack_has_passed(case):
     """Every match once, when the frontier reaches its last event, or has left the window of a trailing negation."""
     check_emitted(make("kslack"), KSlack.restore, case, emitted_behind_slack(case))
 
 
 @given(cases(**points), st.sampled_from([1, 2, 5]))
 @settings(max_examples=examples(100))
-def test_conservative_tells_at_the_punctuation_that_seals(case, pog_every):
+def test_conservative_emits_at_the_punctuation_that_makes_final(case, pog_every):
     """Without a negation at completion; otherwise at the first punctuation by which nothing can break the match."""
     check_emitted(make("conservative", pog_every), Conservative.restore, case, emitted_by_punctuation(case, pog_every))
 
@@ -48,13 +48,13 @@ def test_conservative_tells_at_the_punctuation_that_seals(case, pog_every):
 @given(cases(**points))
 @settings(max_examples=examples(100))
 def test_aggressive_folds_to_what_has_arrived(case):
-    """Told at completion, taken back once when a negated event comes late, right after every call."""
+    """Emitted at completion, retracted once when a negated event comes late; checked after every call."""
     check_arrival(make("aggressive"), Aggressive.restore, case)
 
 
 @given(cases(**points, late=True), st.sampled_from([1, 5]))
 @settings(max_examples=examples(100))
-def test_events_that_break_the_promise_are_left_out_and_told(case, pog_every):
+def test_events_that_break_the_disorder_bound_are_left_out_and_reported(case, pog_every):
     """All three report the same late events, and give the matches of the rest."""
     check_emitted(make("kslack"), KSlack.restore, case, emitted_behind_slack(case))
     check_emitted(make("conservative", pog_every), Conservative.restore, case, emitted_by_punctuation(case, pog_every))
@@ -152,7 +152,7 @@ CONDITIONED = Alternative((0, 1), (0, 1), (0, 1), conditions=((Step("constant", 
 )
 @pytest.mark.parametrize("method", METHODS)
 def test_what_the_compared_methods_do_not_do_is_refused(method, change, text):
-    """The error names what was found and where to turn."""
+    """The error names the unsupported part and the engine that supports it."""
     plan = one_gap()
     fields = {f: getattr(plan, f) for f in ("classes", "alternatives", "width", "window")} | change
     with pytest.raises(ValueError, match=text) as error:
@@ -187,14 +187,14 @@ def test_bad_columns_are_refused_and_lose_nothing(given_columns, text):
         ({"k": 1, "pog_every": 0}, "pog"),
     ],
 )
-def test_an_incomplete_promise_is_refused(options, text):
+def test_an_incomplete_disorder_bound_is_refused(options, text):
     """A K-bound needs its K, punctuations a distance."""
     with pytest.raises(ValueError, match=text):
         Conservative(one_gap(), 3, **options)
 
 
 def test_an_order_by_source_needs_sources():
-    """The error says so, and nothing was taken in."""
+    """The error names the missing column, and no event was taken in."""
     engine = Aggressive(one_gap(), 3, order="source")
     with pytest.raises(ValueError, match="source: found none"):
         engine.feed([0], [1], [5])

@@ -1,4 +1,4 @@
-"""The parts of the compared methods alone: the promise against the definition, stacks against sorted lists, gaps by hand."""
+"""The parts of the compared methods: the frontier against the definition, stacks against sorted lists, gaps by hand."""
 
 import numpy as np
 import pytest
@@ -65,8 +65,8 @@ def test_idle_keys_leave_nothing():
     assert sum(array.nbytes for array in stacks) < 20_000
 
 
-def test_gaps_and_their_sealing_on_the_time_line():
-    """SEQ(!X, A, !X, B, !X) within 10, A at 20 and B at 25: [15, 20), (20, 25) and (25, 30]; sealed when 31 is reached."""
+def test_gaps_and_their_finality_on_the_time_line():
+    """SEQ(!X, A, !X, B, !X) within 10, A at 20 and B at 25: [15, 20), (20, 25) and (25, 30]; final when 31 is reached."""
     negations = tuple(Negation(1, left, right) for left, right in ((0, 1), (1, 2), (2, 0)))
     alternative = Alternative((0, 0), (0, 1), (0, 1), negations)
     plan = Plan((EventClass(frozenset({0})), EventClass(frozenset({1}))), (alternative,), 2, 10)
@@ -78,7 +78,7 @@ def test_gaps_and_their_sealing_on_the_time_line():
 
 
 def test_a_method_without_a_kernel_cannot_run():
-    """The common part is no method of its own."""
+    """The common base class cannot run as a method."""
     plan = Plan((EventClass(frozenset({0})),), (Alternative((0,), (0,), (0,)),), 1, 1)
     with pytest.raises(TypeError, match="_empty"):
         Compared(plan, 1, k=0)

@@ -1,4 +1,4 @@
-"""The streams of the comparison keep what they say; and on them the three methods agree at size."""
+"""The streams of the comparison have their stated properties, and the three methods agree on large ones."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ streams = st.one_of(
 
 
 @given(streams)
-def test_a_stream_keeps_its_promises(stream):
+def test_a_stream_keeps_its_disorder_bound(stream):
     """In the order of arrival, none before its time, none later than k; one event of each key in each unit."""
     assert np.all(np.diff(stream.arrival) >= 0)
     assert np.all((stream.arrival >= stream.t) & (stream.arrival <= stream.t + stream.k))
@@ -102,7 +102,7 @@ def test_a_source_is_off_line_for_its_share_of_the_time(outage):
 
 
 def emitted(method, pattern, stream):
-    """(all rows less what was taken back, what was taken back) of the stream in one block."""
+    """(rows without the retracted ones, number of retractions) of the stream in one block."""
     engine = method(plan_of(pattern), len(TYPES), k=stream.k)
     out = engine.feed(stream.type_code, stream.key, stream.t)
     rows = [tuple(row) for part in (out, engine.finish()) for row in part.matches.tolist()]
@@ -113,7 +113,7 @@ def emitted(method, pattern, stream):
 @pytest.mark.parametrize("keys", [1, 64])
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_the_methods_agree_at_size_whatever_the_disorder(pattern, keys):
-    """K-slack over the ordered stream is what all give for half of the events late, in terms of the events themselves."""
+    """With half of the events late, all methods give the matches of K-slack on the ordered stream, event by event."""
     ordered, shuffled = (table_1(30_000, keys, late, seed=3) for late in (0.0, 0.5))
     sorted_back = np.argsort(np.lexsort((shuffled.arrival, shuffled.key, shuffled.t)))
     expected, _ = emitted(KSlack, pattern, ordered)
@@ -126,7 +126,7 @@ def test_the_methods_agree_at_size_whatever_the_disorder(pattern, keys):
 
 
 def test_the_anchors_of_the_table():
-    """About 0.4 matches an event at one key as at 64; an eager engine takes back almost none, on harder patterns many."""
+    """About 0.4 matches an event at one key as at 64; Aggressive retracts almost none, on harder patterns many."""
     assert K_UNITS == 10
     for keys in (1, 64):
         rows, back = emitted(Aggressive, TABLE_1, table_1(100_000, keys, 0.2, seed=1))

@@ -99,20 +99,20 @@ def test_moments_of_telling_worked_out_by_hand():
 
 
 def test_a_changelog_worked_out_by_hand():
-    """Told at completion, taken back when the late negated event comes."""
+    """Emitted at completion, retracted when the late negated event comes."""
     case = Case(sequence("A!CB", 5), 4, at("A1 B4 C2 C9"), k=10)
     assert folds(case) == [set(), {(0, 1)}, set(), set(), set()]
 
 
 def test_a_late_event_is_left_out_and_its_effect_named():
-    """With K = 0 the C comes too late: A B stays told, and the C would have removed it."""
+    """With K = 0 the C comes too late: A B stays emitted, and the C would have removed it."""
     case = Case(sequence("A!CB", 5), 4, at("A1 B4 C2"))
     assert final(case) == {(0, 1)}
     assert [m.late for m in moments(case)] == [False, False, True, False]
     assert late_effects(case, 2) == {"added": set(), "removed": {(0, 1)}}
 
 
-def test_sources_promise_for_themselves():
+def test_each_source_has_its_own_watermark():
     """The frontier is the least of the sources; one that is silent holds it, a heartbeat moves it, and it never falls."""
     events = tuple(e._replace(source=s) for e, s in zip(at("A5 A9 A7"), (0, 0, 1), strict=True))
     case = Case(sequence("A", 1), 4, events, order="source", sources=(0, 1), advances=((1, {1: 3}), (3, 8)))
@@ -155,11 +155,11 @@ class Naive:
         )
 
     def _state(self, end=False):
-        """(told so far, retracted so far, late) at the last moment."""
+        """(emitted so far, retracted so far) at the last moment."""
         case = self._so_far()
         last = len(moments(case)) - (1 if end else 2)
         if self.emit == "sure":
-            # Matches can only be judged by the events that have come; what is told by then stays told.
+            # Only the events so far can decide a match; a match emitted from them stays emitted.
             emitted = {row for row, place in emitted_sure(case).items() if place <= last}
             return emitted, set()
         if last < 0:
@@ -182,7 +182,7 @@ class Naive:
             emitted += new
             at_ += [index] * len(new)
             retracted += after[1] - before[1]
-        if self.fault == "told a block late" and emitted:
+        if self.fault == "emitted a block late" and emitted:
             at_ = [len(self.events) - 1] * len(emitted)
         if self.fault == "retractions lost":
             retracted = []
@@ -204,7 +204,7 @@ class Naive:
         emitted, width = list(emitted), self.case.plan.width
         if self.fault == "one match lost" and len(emitted) > 1:
             emitted, at_ = emitted[:-1], at_[:-1]
-        if self.fault == "told twice" and emitted:
+        if self.fault == "emitted twice" and emitted:
             emitted, at_ = [*emitted, emitted[0]], [*at_, at_[0]]
         shape = [np.array(list(rows), np.int64).reshape(-1, width) for rows in (emitted, retracted)]
         return Out.of(shape[0], at_, late, shape[1])
@@ -225,38 +225,38 @@ def ways(case, emit, fault=None):
 
 @given(cases())
 @settings(max_examples=examples(25))
-def test_a_naive_engine_tells_everything_when_sure(case):
-    """What is told from a prefix alone is what the whole course says: the definition never takes a sure match back."""
+def test_a_naive_engine_emits_everything_when_sure(case):
+    """Each prefix emits only matches of the whole course: the definition never retracts a sure match."""
     check_sure(*ways(case, "sure"), case)
     check_final(*ways(case, "sure"), case)
 
 
 @given(cases(late=True))
 @settings(max_examples=examples(25))
-def test_a_naive_engine_is_right_when_promises_break(case):
-    """Late events are left out and change nothing that was told."""
+def test_a_naive_engine_is_right_when_watermarks_are_broken(case):
+    """Late events are left out and change no emitted match."""
     check_sure(*ways(case, "sure"), case)
     check_arrival(*ways(case, "arrival"), case)
 
 
 @given(cases(skips=True, points=True))
 @settings(max_examples=examples(25))
-def test_a_naive_engine_with_skips_never_takes_back(case):
-    """A match is told only when no match that starts earlier may still displace it."""
+def test_a_naive_engine_with_skips_never_retracts(case):
+    """A match is emitted only when no match that starts earlier can still displace it."""
     check_sure(*ways(case, "sure"), case)
 
 
 @given(cases())
 @settings(max_examples=examples(25))
 def test_a_naive_engine_folds_to_what_has_arrived(case):
-    """The changelog of telling at once."""
+    """The changelog of an engine that emits at once."""
     check_arrival(*ways(case, "arrival"), case)
 
 
 FAULTS = {
-    "told a block late": ("AB", "A1 B2 B3 B4", "sure"),
+    "emitted a block late": ("AB", "A1 B2 B3 B4", "sure"),
     "one match lost": ("AB", "A1 A2 B3", "sure"),
-    "told twice": ("AB", "A1 B2", "sure"),
+    "emitted twice": ("AB", "A1 B2", "sure"),
     "restart forgets": ("AB", "A1 B2 B3", "sure"),
     "late unseen": ("AB", "A3 B1", "sure"),
     "retractions lost": ("A!CB", "A1 B4 C2", "arrival"),
@@ -274,7 +274,7 @@ def test_the_checks_see_a_faulty_engine(fault):
         check(*ways(case, emit, fault), case)
 
 
-def test_the_checks_see_a_match_told_too_late():
+def test_the_checks_see_a_match_emitted_too_late():
     """The right set at other moments is not enough."""
     case = Case(sequence("AB", 5), 4, at("A1 B2 D9"), k=3)
     make, restore = ways(case, "sure")
@@ -284,7 +284,7 @@ def test_the_checks_see_a_match_told_too_late():
 
 
 def test_the_check_of_late_effects_sees_one_that_is_missing():
-    """A B would have been added by the late A; an engine that says nothing is found out."""
+    """A B would have been added by the late A; an engine that does not report it fails the check."""
     case = Case(sequence("AB", 5), 4, at("B4 A2"))
     with pytest.raises(AssertionError):
         check_late(lambda c: Naive(c, "sure"), case)

@@ -1,4 +1,4 @@
-"""Patterns that come and go while events come: each is told as by an engine of its own, started at its moment."""
+"""Patterns added and removed while events come: each gives the results of a separate engine started when it was added."""
 
 from dataclasses import replace
 
@@ -20,12 +20,12 @@ LONGEST, WIDEST, SOURCES = 5, 8, (0, 1)
 
 
 def pattern(text):
-    """Whose windows count ticks."""
+    """The pattern of a text, its windows in ticks."""
     return Pattern.parse(text, unit_us=1)
 
 
 class Alone:
-    """One pattern by itself, that goes by the indices of the others' stream."""
+    """A separate engine for one pattern; `first` is its first index in the common stream."""
 
     def __init__(self, plan, course, together):
         emit, order, k = course["emit"], course["order"], course["k"]
@@ -39,7 +39,7 @@ class Alone:
 
 
 def emitted(out, first, number=None):
-    """What a call told: (pattern, moment, row), with the retractions; all indices from `first` on."""
+    """Results of a call as (kind, pattern, indices of row and moment), retractions included; indices count from `first`."""
     results = set()
     for rows, moments, which in (
         (out.matches, out.emitted_at, out.pattern),
@@ -53,7 +53,7 @@ def emitted(out, first, number=None):
 
 
 def columns(events):
-    """As an engine is fed."""
+    """Events as the columns of `feed`."""
     number = [[e[n] for e in events] for n in range(5)]
     kinds, keys, t, length, source = (np.array(n, np.int64) for n in number)
     attributes = {name: np.array([e[5][n] for e in events], float) for n, name in enumerate(ATTRIBUTES)}
@@ -74,7 +74,7 @@ def some_plans(draw, emit):
 
 @st.composite
 def courses(draw):
-    """Steps: events, promises, patterns that come and go, and restarts."""
+    """Steps: events, watermarks, added and removed patterns, and restarts."""
     emit, order = draw(st.sampled_from(["sure", "sure", "arrival"])), draw(st.sampled_from(["kbound", "source"]))
     lengths = st.integers(0, LONGEST) if draw(st.booleans()) else st.just(0)
     steps, now = [], 0
@@ -105,8 +105,8 @@ def courses(draw):
 @pytest.mark.compiles
 @given(courses())
 @settings(max_examples=examples(200), deadline=None)
-def test_a_pattern_is_told_as_if_an_engine_for_it_alone_had_been_started_when_it_was_added(course):
-    """Matches, moments, retractions, late events and waiting matches, after every step; after its removal nothing."""
+def test_a_pattern_gives_the_results_of_a_separate_engine_started_when_it_was_added(course):
+    """Matches, moments, retractions, late events and waiting matches, after every step; nothing after its removal."""
     sources = SOURCES if course["order"] == "source" else None
     together = engine(
         course["first"], NAMES, course["emit"], k=course["k"], order=course["order"], sources=sources, longest=LONGEST

@@ -87,7 +87,7 @@ def test_possible_is_what_some_placement_on_the_grid_satisfies(case):
 @given(cases())
 @settings(max_examples=examples(400), deadline=None)
 def test_probability_equals_the_exact_rational(case):
-    """Integration alone, no bounds: order, window, gaps, several gaps of one event, unordered positives, ties of points."""
+    """Integration without bounds: order, window, gaps, several gaps of one event, unordered positives, ties of points."""
     assume(uncertain_events(case) <= UNCERTAIN_MAX)
     a, b, negated, ids = columns(case)
     negated_events = obstacles(case.alternative, plan_of(case, "over"), a, b, negated, ids)
@@ -100,7 +100,7 @@ def test_probability_equals_the_exact_rational(case):
 @given(cases())
 @settings(max_examples=examples(300), deadline=None)
 def test_bounds_hold_the_probability_between_them(case):
-    """And they meet at once where all stamps are points."""
+    """The bounds are equal if all stamps are points."""
     assume(uncertain_events(case) <= UNCERTAIN_MAX)
     a, b, negated, ids = columns(case)
     negated_events = obstacles(case.alternative, plan_of(case, "over"), a, b, negated, ids)
@@ -113,7 +113,7 @@ def test_bounds_hold_the_probability_between_them(case):
 @given(cases(), st.sampled_from([Fraction(1, 10), Fraction(1, 2), Fraction(4, 5), Fraction(1)]))
 @settings(max_examples=examples(300), deadline=None)
 def test_over_keeps_what_has_the_probability_and_a_tie_belongs_to_it(case, p):
-    """Whether bounds or integration decide, at the threshold itself, and just above it."""
+    """By bounds and by integration, at the threshold itself, and just above it."""
     assume(uncertain_events(case) <= UNCERTAIN_MAX)
     exact = reference.probability(case)
     assert emitted(case, "over", p)[0] == (exact >= p)
@@ -212,7 +212,7 @@ def test_neither_epoch_nor_unit_matters(case, epoch, unit):
 @given(st.lists(cases(), min_size=1, max_size=6), st.sampled_from(["certain", "possible", "over"]))
 @settings(max_examples=examples(100), deadline=None)
 def test_candidates_do_not_influence_each_other(many, mode):
-    """Many candidates of one variant in one call give what each gives alone."""
+    """Many candidates of one alternative in one call give the results of separate calls."""
     first = many[0]
     same = [
         c._replace(

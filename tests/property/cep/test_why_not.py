@@ -1,4 +1,4 @@
-"""Explanations agree with the engine: a match is shown where there is one, and what is said to be missing is."""
+"""Explanations agree with the engine: they show a match where there is one, and elements named missing are missing."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -28,7 +28,7 @@ events_of = st.lists(
 @settings(max_examples=examples(150), deadline=None)
 @given(st.sampled_from(PATTERNS), events_of, st.integers(0, 15))
 def test_a_match_is_found_exactly_where_the_engine_has_one(text, events, time):
-    """With the focus in it; and the elements said to be filled are in order, of their types, and different events."""
+    """The match contains the focus; filled elements are different events, of their types and in order."""
     pattern = Pattern.parse(text)
     seen = [Seen(code, t, t + length, str(n), {"v": v}) for n, (code, t, length, v) in enumerate(events)]
     explanation = why_not(pattern, list("ABC"), seen, time)
@@ -71,7 +71,7 @@ def test_in_causal_order_too(text, events, time, data):
 
 
 def agrees(pattern, explanation, rows):
-    """A match is shown where one has the focus; what is said to be filled are different events."""
+    """A match is shown exactly where one contains the focus; filled elements are different events."""
     if explanation.focus is None:
         assert rows == []
         return

@@ -139,7 +139,7 @@ def test_the_join_is_brute_force(side, a_shape, b_shape, keyed):
 @given(sides(20), st.booleans())
 @settings(max_examples=examples(200), deadline=None)
 def test_uniform_through_this_path_is_the_exact_kernel(side, keyed):
-    """The same indices in the same order, probabilities within the stated error."""
+    """Equal indices in equal order, probabilities within the stated error."""
     a, b, condition = side
     keys = [np.array([k for k, _ in rows], dtype=object) for rows in (a, b)] if keyed else [None, None]
     sides_ = [[np.array(x, np.int64) for x in columns(rows)] for rows in (a, b)]
@@ -179,7 +179,7 @@ def test_the_order_of_two_shapes_is_that_of_their_distribution_functions(low, hi
 
 @given(normals, normals)
 @settings(max_examples=examples(100), deadline=None)
-def test_normals_said_to_be_ordered_are(low, high):
+def test_normals_classified_as_ordered_are(low, high):
     """Their distribution functions do not cross."""
     if stochastically_below(low, high):
         u = np.linspace(0, 1, 501)

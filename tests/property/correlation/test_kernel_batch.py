@@ -303,7 +303,7 @@ def test_stamps_at_the_limit_of_int64_and_beyond_match_exactly(engine, span):
 )
 @settings(max_examples=examples(400), deadline=None)
 def test_ties_between_huge_lengths_are_decided_exactly(scale, w_a, w_b, start, width, ct):
-    """A small tie, blown up beyond what floating point can tell apart, stays a tie; one tick less is none."""
+    """A small tie, scaled beyond the resolution of floating point, stays a tie; one tick less is none."""
     scale = max(1, scale // 40)
     for shift in (-1, 0, 1):
         a, b = (0, (0, w_a * scale)), (0, (start * scale + shift, (start + w_b) * scale + shift))

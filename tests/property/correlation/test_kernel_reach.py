@@ -1,4 +1,4 @@
-"""The table of reach never rules out a match and never promises one that is none."""
+"""The table of reach never rules out a match and never accepts a pair that is no match."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""A correlation fed bit by bit tells what the whole at once tells: each row once, and no memory kept for nothing."""
+"""A correlation fed in steps emits the rows of the batch correlation: each row once, and no row is kept needlessly."""
 
 import dataclasses
 import random
@@ -105,7 +105,7 @@ def ids(*tables):
 
 @st.composite
 def landings(draw):
-    """What lands, in order: readings of three gateways, their truthful promises between them, and repeats anywhere."""
+    """A landing in order: readings of three gateways, their true watermarks between them, and repeats anywhere."""
     rng = draw(st.randoms(use_true_random=False))
     rows = []
     for gateway in ("g0", "g1", "g2"):
@@ -121,7 +121,7 @@ def landings(draw):
 
 
 def landing_order(rows, rng, lag_ms):
-    """Readings in an order that lags randomly, and after each one a promise of its gateway about all that is to come."""
+    """Readings in an order that lags randomly, and after each one a watermark of its gateway for its later readings."""
     order = sorted(rows, key=lambda r: r["t_max"] + rng.randrange(lag_ms + 1) * MS)
     events = []
     for n, row in enumerate(order):
@@ -132,7 +132,7 @@ def landing_order(rows, rng, lag_ms):
 
 
 def cut(events, rng):
-    """Steps as a driver makes them: readings are listed first, promises a little later, so promises can run ahead."""
+    """Steps as a driver makes them: readings are listed first, watermarks a little later, so watermarks can run ahead."""
     at_readings = at_watermarks = 0
     while at_readings < len(events):
         readings_end = rng.randint(at_readings, min(len(events), max(at_readings, at_watermarks) + 16))
@@ -179,15 +179,15 @@ def run(job, events, rng):
 @pytest.mark.compiles
 @given(landings(), jobs())
 @settings(max_examples=examples(35), deadline=None)
-def test_any_order_and_any_cut_tells_the_whole_result_once(landing, job):
-    """Random arrival, random steps, promises before the readings they cover, repeats, restarts; every kind of rule."""
+def test_any_order_and_any_cut_emits_the_whole_result_once(landing, job):
+    """Random arrival, random steps, watermarks before the readings they cover, repeats, restarts; every kind of rule."""
     rows, events, rng = landing
     results, shard, _, counts = run(job, events, rng)
     whole = correlate(job, *sides(rows))
     assert as_pairs(whole) == pytest.approx(by_definition(job, rows), abs=1e-12)
     assert sorted(ids(*results)) == sorted(ids(whole))
     assert counts["pairs"] + counts["unmatched"] == whole.num_rows
-    # A repeat of what is forgotten is told from a late reading by nothing but its effect, which is none.
+    # A repeat of a forgotten reading looks like a late reading; it only has no effect.
     assert counts["repeats"] + counts["expired"] == sum(kind == "repeat" for kind, _ in events)
     assert counts["late"] == counts["expired"]
     assert counts["overflow"] == 0
@@ -215,7 +215,7 @@ def test_what_is_missing_or_wrongly_unmatched_had_a_late_half_and_nothing_comes_
         partners.setdefault(a, set()).add(b)
     whole = set(by_definition(job, rows))
     for a, b in whole - emitted:
-        # A pair is also kept back when its a was told as unmatched, which is right for all that was there in time.
+        # A pair is also withheld if its a was emitted as unmatched, which is right for the readings that came in time.
         assert a in late or b in late
     for a, b in emitted - whole:
         assert b is None
@@ -224,7 +224,7 @@ def test_what_is_missing_or_wrongly_unmatched_had_a_late_half_and_nothing_comes_
 
 @given(landings(), jobs(), st.sampled_from([0, 20 * MS, 100 * MS]))
 @settings(max_examples=examples(15), deadline=None)
-def test_the_best_pairs_of_a_reading_are_told_together_and_once(landing, job, delay_us):
+def test_the_best_pairs_of_a_reading_are_emitted_together_and_once(landing, job, delay_us):
     """However late readings are, no reading of a gets more than k pairs, and none is both paired and unmatched."""
     _, events, rng = landing
     streams = [dataclasses.replace(stream, delay_us=delay_us) for stream in (job.a, job.b)]
@@ -248,7 +248,7 @@ def test_everything_landed_twice_at_the_end_changes_nothing(landing, d_ms, ct):
 
 
 def test_readings_are_forgotten_when_nothing_to_come_can_need_them():
-    """d 10 ms, ct 4/5, points: pi is 25 ms, so a reading goes 70 ms behind both frontiers and not before."""
+    """d 10 ms, ct 4/5, points: longest is 25 ms, so a reading goes 70 ms behind both frontiers and not before."""
     #  a,b at 0      F at 70      F at 71 (in ms, effective)
     job = rule(10, Fraction(4, 5))
     shard = CorrelationShard(job)
@@ -261,13 +261,13 @@ def test_readings_are_forgotten_when_nothing_to_come_can_need_them():
     for ms, kept in ((70, 2), (71, 0)):
         watermarks = [("hall/g0", EPOCH_US + ms * MS)]
         shard.step(none, (watermarks, watermarks))
-        assert shard.online.rows_kept == 2, "a promise counts from the next step on"
+        assert shard.online.rows_kept == 2, "a watermark counts from the next step on"
         shard.step(none, ([], []))
         assert shard.online.rows_kept == kept
 
 
 def test_a_late_reading_joins_what_is_left_and_is_counted():
-    """Late by the promise of its own stream, near a reading of the other that is still kept."""
+    """Late by the watermark of its own stream, near a reading of the other that is still kept."""
     shard = CorrelationShard(rule(10, Fraction(4, 5)))
     other = reading("g1", 0, "shelf/1", "x", EPOCH_US + 5 * MS, EPOCH_US + 5 * MS)
     shard.step(tables([other]), ([("hall/g0", EPOCH_US + 20 * MS)], [("hall/g1", EPOCH_US)]))
@@ -282,8 +282,8 @@ def test_a_late_reading_joins_what_is_left_and_is_counted():
     assert shard.state()["expired"] == 0
 
 
-def test_unmatched_is_told_when_no_reading_to_come_can_match_and_not_before():
-    """between 5 and 10 ms, ct 1: pi is 5 ms, so a at 0 is settled once b's frontier is beyond 15 ms."""
+def test_unmatched_is_emitted_when_no_later_reading_can_match_and_not_before():
+    """between 5 and 10 ms, ct 1: longest is 5 ms, so a at 0 is settled once b's frontier is beyond 15 ms."""
     #  a at 0 [..] b must be within 5 .. 10, begins at most 5 before its t_max: nothing of b from 15 on can match
     dock, shelf = Stream("dock", "dock/tags", PATIENT_US), Stream("shelf", "shelf/1", PATIENT_US)
     condition = Condition("between", lo=5 * MS, hi=10 * MS, confidence=1)
@@ -295,7 +295,7 @@ def test_unmatched_is_told_when_no_reading_to_come_can_match_and_not_before():
     assert emitted["key"].to_pylist() == ["x"]
     late = reading("g1", 0, "shelf/1", "x", EPOCH_US + 7 * MS, EPOCH_US + 7 * MS)
     step = online.feed(*sides([late]))
-    assert step.rows.num_rows == 0, "what was told as unmatched stays so"
+    assert step.rows.num_rows == 0, "a reading emitted as unmatched stays unmatched"
     assert step.late["reason"].to_pylist() == ["late b"]
 
 
@@ -324,7 +324,7 @@ def test_readings_that_can_match_nothing_go_first_when_room_is_short():
 
 
 def test_best_pairs_that_tie_but_for_rounding_are_ranked_by_the_fractions():
-    """Probabilities 1/3 in two different shapes: equal, so the nearer middle wins, whatever the doubles say."""
+    """Probabilities 1/3 in two different shapes: equal, so the nearer middle wins, whatever the rounding."""
     dock, shelf = Stream("dock", "dock/tags", 0), Stream("shelf", "shelf/1", 0)
     rows = [reading("g0", 0, "dock/tags", "x", 0, 30)]
     shapes = [(45, 75), (41, 53), (-12, 12), (27, 42), (23, 41), (40, 40), (-10, -10), (0, 90)]
@@ -348,8 +348,8 @@ def test_a_full_shard_forgets_its_oldest_readings_and_counts_them():
     assert online.rows_kept == 3
 
 
-def test_a_reading_longer_than_promised_is_joined_and_counted():
-    """LENGTH is a promise, not a filter."""
+def test_a_reading_longer_than_length_is_joined_and_counted():
+    """LENGTH states a bound; it is not a filter."""
     job = rule(1000, Fraction(1, 2), length=(0, 10))
     online = OnlineCorrelation(job)
     rows = [
@@ -361,7 +361,7 @@ def test_a_reading_longer_than_promised_is_joined_and_counted():
 
 
 def test_a_silent_gateway_holds_its_stream_by_no_more_than_the_delay():
-    """g1 stops promising: F stays with it up to DELAY behind g0, then goes on without it and names it."""
+    """g1 stops sending watermarks: F stays with it up to DELAY behind g0, then goes on without it and names it."""
     shard = CorrelationShard(rule(10, Fraction(4, 5), delay_us=100))
     none = tables([])
     for g0, expected, silent in ((150, 100, []), (200, 100, []), (201, 101, ["hall/g1"])):
@@ -390,7 +390,7 @@ def test_equal_gateway_names_of_two_sites_are_two_gateways():
 
 
 def test_a_snapshot_of_another_version_is_refused():
-    """The text says what to do."""
+    """The error text names the remedy."""
     online = OnlineCorrelation(rule(10, Fraction(1, 2)))
     reader = pa.ipc.open_stream(online.snapshot()[0])
     rows = reader.read_all().replace_schema_metadata({b"whenabouts": b'{"version": 99}'})

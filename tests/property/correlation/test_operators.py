@@ -45,7 +45,7 @@ def conditions(draw):
 
 @st.composite
 def streams(draw):
-    """(condition, promises, events in the order of arrival); stamps crowd together, many are equal or points."""
+    """(condition, watermarks, events in the order of arrival); stamps crowd together, many are equal or points."""
     condition = draw(conditions())
     origin = draw(st.sampled_from([0, -17, EPOCH_US]))
     watermarks, events = {}, []
@@ -101,10 +101,10 @@ def test_at_every_prefix_the_pairs_are_those_of_the_definition(name, case, data)
 @pytest.mark.parametrize("name", ["lazy", "lookup"])
 @given(streams(), st.sampled_from([1, 2, 5, None]), st.sampled_from([1, 10, 60, None]), st.data())
 @settings(max_examples=examples(100), deadline=None)
-def test_at_every_prefix_a_lazy_operator_gives_early_or_when_flushed_what_the_definition_says(
+def test_at_every_prefix_a_lazy_operator_gives_the_pairs_of_the_definition_early_or_when_flushed(
     name, case, block, every, data
 ):
-    """By count, by time or by both: what has come out and what a flush adds are the definition's pairs, each once."""
+    """By count, by time or by both: the pairs so far and those that a flush adds are the definition's pairs, each once."""
     condition, watermarks, events = case
     if block is None and every is None:
         block = 3
@@ -157,7 +157,7 @@ def test_arrays_and_single_tuples_give_the_same_pairs(name, case, size):
 @given(streams(), st.sampled_from([0, 2, 30]), st.data())
 @settings(max_examples=examples(60), deadline=None)
 def test_only_pairs_with_a_late_tuple_can_be_missing(name, case, more, data):
-    """Arrivals beyond the promise join what is left; every one is counted and told, and nothing comes twice."""
+    """Arrivals later than the delay join the tuples still held; each is counted and reported, and no pair comes twice."""
     condition, watermarks, events = case
     events = sorted(
         ((now + data.draw(st.sampled_from([0, 0, more])), *rest) for now, *rest in events), key=lambda e: e[0]
@@ -178,8 +178,8 @@ def test_only_pairs_with_a_late_tuple_can_be_missing(name, case, more, data):
 @pytest.mark.parametrize("name", NAMES)
 @given(streams(), st.data())
 @settings(max_examples=examples(60), deadline=None)
-def test_lengths_that_were_not_promised_are_joined_and_counted(name, case, data):
-    """rho and pi told too narrow: a pair is missing only with such a tuple, and all are there while nothing is dropped."""
+def test_lengths_beyond_the_stated_ones_are_joined_and_counted(name, case, data):
+    """rho and pi stated too narrow: a pair is missing only with such a tuple, and all are there while nothing is dropped."""
     condition, watermarks, events = case
     patient = watermarks | {"delay_a": 10_000, "delay_b": 10_000}
     for side in "ab":

@@ -164,12 +164,12 @@ def test_history_is_limited_and_reaches_back_for_more_than_an_hour():
 
 
 def test_the_pace_of_this_machine_is_steady():
-    """Two readings in a row: nothing was pushed that could be told, nobody slept."""
+    """Two readings in a row: no measurable push of the clock, no sleep."""
     first, second = read_pace(), read_pace()
     assert second.pushed_since(first) < 10_000
 
 
-def test_a_jump_while_the_service_is_asked_is_in_the_bound():
+def test_a_jump_during_the_query_is_in_the_bound():
     """
     UTC - monotonic    0                       2 s          the answer may be from before the jump
     looks              first look    asked     second look
@@ -180,7 +180,7 @@ def test_a_jump_while_the_service_is_asked_is_in_the_bound():
 
 
 class Answers(Script):
-    """A source with an (offset, bound) a second; a bound of None says that it knows nothing."""
+    """A source with an (offset, bound) a second; a bound of None means that it has no time."""
 
     def __init__(self, *answers):
         super().__init__([Pace(0, 0, 0)])
@@ -194,14 +194,14 @@ class Answers(Script):
 
 
 def test_a_bound_that_dates_nothing_is_none():
-    """An hour each way: readings wait for a better answer instead."""
+    """At an hour each way, readings wait for a better answer."""
     for bound_us, expected_us in ((USELESS_US - 3, USELESS_US - 1), (USELESS_US - 2, None)):
         answer = lambda bound_us=bound_us: bound_us  # noqa: E731
         sample = sampled(lambda: (10 * S, 10**10, 2), answer, lambda known, _: (known, "bounded"), "here")
         assert (sample.bound_us, sample.state) == (expected_us, "unbounded" if expected_us is None else "bounded")
 
 
-def test_what_was_known_narrows_what_a_bad_exchange_says():
+def test_earlier_knowledge_narrows_a_bad_exchange():
     """
     first     |--|              -100 .. 100, one second later 50 us more on each side
     second       |-----------|  100 .. 2100; both hold 100 .. 150

@@ -22,8 +22,8 @@ def reported(changes):
 
 def by_definition(reads, leave_us, clears):
     """
-    What is told by a reader that always looks. reads: (key, earliest, latest), clears: moments of `advance`. A visit is a
-    longest row of reads of one key, by their earliest moments, of which none begins later than leave_us after all before.
+    Changes reported for a reader that always scans. reads: (key, earliest, latest), clears: moments of `advance`. A visit
+    is a longest row of reads of one key, by their earliest moments; none begins later than leave_us after all before it.
     """
     rows = defaultdict(list)
     for key, earliest, latest in sorted(reads, key=lambda read: read[1:]):
@@ -47,8 +47,8 @@ def by_definition(reads, leave_us, clears):
 
 
 @given(READS, st.data())
-def test_visits_are_what_their_definition_says_at_every_prefix(reads, data):
-    """Reads in any order behind what is clear, any steps of what is clear: the same changes, told once."""
+def test_visits_are_those_of_the_definition_at_every_prefix(reads, data):
+    """Reads in any order after the clear time, any steps of the clear time: the changes of the definition, each once."""
     visits, changes, clears, seen = Visits(LEAVE_US), [], [0], []
     assert visits.advance(0, -1, 0) == []
     waiting = [(key, begin, begin + length) for key, begin, length, _ in reads]
@@ -107,7 +107,7 @@ class Site:
         return reads
 
     def run(self, visits):
-        """(true moment, key) of each read by number of its mark, and every change with the moment at which it was told."""
+        """Every change, in the order in which it was reported; a mark is the index of a read in `reads`."""
         changes, waiting, now_us, previous_us = [], list(enumerate(self.reads)), 0, 0
         while now_us < self.end_us + 30 * S:
             now_us += self.chance.choice([1000, 100_000, 2 * S])
@@ -169,7 +169,7 @@ def test_the_true_first_read_and_the_true_leave_lie_in_their_intervals(seed):
 
 
 def test_many_sites_hold_their_truth():
-    """The same without a search for the worst: many leaves, each with the true one in its interval."""
+    """Many random sites without a search for the worst case: each interval of a leave contains the true leave."""
     leaves, tried = 0, seeds(1000)
     for seed in tried:
         site = Site(f"site {seed}")
@@ -181,8 +181,8 @@ def test_many_sites_hold_their_truth():
 
 @settings(max_examples=examples(100), deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 3))
-def test_with_more_tags_than_it_remembers_what_is_told_is_still_true(seed, tags_max):
-    """Some visits are not told and their reads are counted; those that are told begin no later than they truly did."""
+def test_with_more_tags_than_it_remembers_reported_visits_are_still_true(seed, tags_max):
+    """Some visits are not reported and their reads are counted; reported visits begin no later than they truly did."""
     site = Site(seed)
     visits = Visits(site.leave_us, tags_max=tags_max)
     changes = site.run(visits)
@@ -207,7 +207,7 @@ def test_reads_beyond_the_waiting_room_are_taken_at_once_and_counted():
     assert visits.finish() == []
 
 
-def test_an_expected_tag_that_is_not_there_is_told_once_when_the_reader_has_looked():
+def test_an_expected_tag_that_is_absent_is_reported_once_when_the_reader_has_scanned():
     """
     reader  |unplugged|----looks for leave_us----|
     a                  never                     absent in this look

@@ -36,7 +36,7 @@ class World:
             cycle_us += CYCLE_US + chance.choice([0, 0, chance.randint(0, CYCLE_SLIP_US)])
         sent.sort(key=lambda s: (s[0], s[2]))
         lines = [(at_us, length) for at_us, _, _, _, length in sent]
-        # A keep-alive says when its cycle begins by when it leaves; it must not have waited for the line.
+        # The time at which a keep-alive leaves marks the begin of its cycle, so it must not have waited for the line.
         self.begin_us = begins(lines, baud)
         at = 0
         self.frames = []

@@ -1,4 +1,4 @@
-"""The eager operator against brute force in exact rationals: every prefix of every arrival order, purging, limits."""
+"""The streaming join against brute force in exact rationals: every prefix of every arrival order, purging, limits."""
 
 from fractions import Fraction
 
@@ -41,7 +41,7 @@ def arrivals(draw):
 @example((-10, 10, 1, 5), [(0, 0, 100, "x"), (1, 40, 41, "x")], 0, 0, False)
 @example((0, 0, 1, 1), [(0, 5, 5, "x"), (1, 5, 5, "x"), (1, 5, 6, "x")], 0, 0, True)
 def test_every_prefix_gives_the_pairs_of_the_definition(condition, arrived, pi, rho, by_key):
-    """Each pair once, with the later of its arrivals, whatever the order and whatever lengths were promised."""
+    """Each pair once, with the later of its arrivals, whatever the order and the stated lengths."""
     lo, hi, p, q = condition
     join = StreamingJoin(lo, hi, p, q, max(pi, rho), max(pi, rho), rho, rho, by_key)
     seen = ([], [])
@@ -61,7 +61,7 @@ def test_every_prefix_gives_the_pairs_of_the_definition(condition, arrived, pi, 
 
 @st.composite
 def watermarked(draw):
-    """Arrivals that keep a promise of delay and length: after each one, both sides' frontiers."""
+    """Arrivals within the stated delay and length: after each one, both sides' frontiers."""
     pi = draw(st.sampled_from([0, 5, 30]))
     delays = draw(st.tuples(st.sampled_from([0, 10, 40]), st.sampled_from([0, 10, 40])))
     events = []
@@ -117,7 +117,7 @@ def test_a_full_buffer_forgets_the_oldest_and_counts():
     assert join.push(1, "here", 199, 199, 199 % 50) == [199]
 
 
-def test_a_length_that_was_not_promised_is_matched_and_counted():
+def test_a_length_beyond_the_stated_one_is_matched_and_counted():
     """Promised are 10 to 20; 0, 35 and one too long for any pair arrive."""
     join = StreamingJoin(-50, 50, 1, 1, 20, 20, 10, 10)
     join.push(0, "a", 0, 20)

@@ -15,7 +15,7 @@ GOLDEN = [bytes.fromhex(row["hex"]) for row in rows("rules.json")]
 
 
 def decoded(data):
-    """What is read of the bytes; what is accepted can be said again and run."""
+    """Decodes the bytes; an accepted value can be encoded again and run."""
     try:
         site, gateway, rules = decode_rules(data)
     except WireError:

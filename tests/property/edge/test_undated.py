@@ -107,7 +107,7 @@ def test_the_truth_lies_in_the_stamps_of_a_run_that_the_power_ended(
 
 
 def test_what_waits_from_before_a_start_waits_an_hour_from_it():
-    """Its own clock says nothing of how long the machine was off."""
+    """The machine's own clock does not show how long it was off."""
     undated = Undated(5)
     one = observed(0, (10**12, 10**12))
     one.kept = Kept(0, 10**12, None)

@@ -1,4 +1,4 @@
-"""Gateways of a group over a bad network: dense clocks tell exactly what led to what, stamps contain the true changes."""
+"""Gateways of a group over a bad network: dense clocks give exactly the causal order, stamps contain the true changes."""
 
 from random import Random
 
@@ -108,7 +108,7 @@ def ends_before(network):
 
 @settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 1 << 30), st.integers(2, 5))
-def test_clocks_tell_exactly_what_led_to_what(seed, size):
+def test_clocks_give_exactly_the_causal_order(seed, size):
     """s_i^k -> s_j^l iff V_j^l[i] >= k + 1, against the transitive closure of the raw events."""
     network = Network(Random(seed), size)
     network.run()
@@ -124,7 +124,7 @@ def test_clocks_tell_exactly_what_led_to_what(seed, size):
 
 @settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 1 << 30), st.integers(2, 5))
-def test_what_clocks_and_clock_only_reports_say_is_so_in_true_time(seed, size):
+def test_the_order_by_clocks_and_clock_heartbeats_holds_in_true_time(seed, size):
     """The end of a state that a begin knows was earlier; a state that was on with a clock ended after all that it knows."""
     network = Network(Random(seed), size)
     network.run()
@@ -143,7 +143,7 @@ def test_what_clocks_and_clock_only_reports_say_is_so_in_true_time(seed, size):
 
 
 def test_the_networks_of_these_tests_show_what_they_are_for():
-    """Merges, losses that delay knowledge, unknown order of changes, clock-only reports: all happen."""
+    """Merges, losses that delay knowledge, unknown order of changes, clock heartbeats: all happen."""
     merged = unsure = evidence = 0
     tried = seeds(40)
     for seed in tried:

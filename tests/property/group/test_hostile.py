@@ -25,8 +25,8 @@ news = st.lists(
 
 
 @given(news)
-def test_whatever_is_heard_of_members_no_view_comes_back(heard):
-    """Every change makes a number that was not there before; what is told as no change is none."""
+def test_no_news_of_members_brings_a_view_back(heard):
+    """Every change makes a new number; a call that reports no change leaves the number as it was."""
     membership = Membership("office", "b", 7, PEERS)
     view = membership.view()
     seen = {view.number}
@@ -69,7 +69,7 @@ states = st.tuples(
 
 @given(st.lists(st.one_of(states, st.binary(max_size=60)), max_size=20))
 def test_no_message_raises_and_no_clock_claims_more_than_it_may(messages):
-    """Own states only as they began, a third's only MAX_JUMP beyond what it or another told at a time; clocks only grow."""
+    """Own states only as they began, a third's at most MAX_JUMP beyond any report at a time; clocks only grow."""
     detection = Detection([Presence("here", "tags", None, 1, 10)])
     process = GroupProcess("office", "b", 7, PEERS, detection, 0)
     for peer in PEERS:

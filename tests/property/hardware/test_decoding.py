@@ -70,7 +70,7 @@ streams = st.lists(st.one_of(good, _damaged(good), texts, ones, st.binary(max_si
 
 
 def _crc_by_bits(data: bytes) -> int:
-    """The vendor's checksum, bit by bit as its recipe says."""
+    """The vendor's checksum, bit by bit as its recipe defines it."""
     value = 0xFFFF
     for byte in data:
         for i in range(7, -1, -1):
@@ -145,7 +145,7 @@ def test_frames_are_those_of_the_reference(name, mode, stream):
 @every_variant
 @given(streams)
 def test_every_byte_is_accounted_for(name, mode, stream):
-    """Frames lie in the stream where they say, do not overlap, and what is in none is counted as noise."""
+    """Frames lie in the stream at their stated places, do not overlap, and all other bytes are counted as noise."""
     reader = _new(name, mode)
     frames = reader.feed(stream) + reader.flush()
     at = 0
@@ -268,7 +268,7 @@ contents = st.one_of(
     st.tuples(contents, st.binary(max_size=60), st.integers(0, 248)).map(lambda t: (t[0] + t[1])[: t[2]]),
 )
 def test_any_content_is_read_or_refused(op, status, data):
-    """Whatever stands in a frame whose checksum fits: one frame, ok, or not ok with the reason and all its data."""
+    """Any content with a right checksum gives one frame: ok, or not ok with the reason and all its data."""
     [frame] = decoder("m6e", mode="reader").feed(answer(op, status, data))
     assert (frame.fields["op"], frame.fields["status"]) == (op, status)
     assert frame.ok or (frame.fault == "bad_content" and frame.error and frame.fields["data"] == data.hex())
@@ -285,7 +285,7 @@ def test_any_content_is_read_or_refused(op, status, data):
     st.integers(0, 255),
 )
 def test_notice_comes_back_as_built(epc, rssi, tx, rx, freq_khz, ts_ms, read_count):
-    """What a simulator puts into a tag notice is what the agent sees."""
+    """The agent decodes the values that a simulator puts into a tag notice."""
     raw = tag_notice(
         epc, rssi=rssi, antenna=f"{tx}/{rx}", freq_khz=freq_khz, ts_ms=ts_ms, read_count=read_count, phase=9, gpio=3
     )
@@ -297,7 +297,7 @@ def test_notice_comes_back_as_built(epc, rssi, tx, rx, freq_khz, ts_ms, read_cou
 
 @given(st.integers(0, 255), st.integers(0, 2**32 - 1), st.booleans())
 def test_card_comes_back_as_encoded(version, id, crlf):
-    """What a simulator encodes is what the agent sees, in both layouts."""
+    """The agent decodes the card that a simulator encodes, in both layouts."""
     [frame] = decoder("id12la").feed(encode(version, id, crlf))
     assert (frame.ok, frame.fields["version"], frame.fields["id"]) == (True, version, id)
     assert READERS["id12la"].sightings(frame) == [(f"{version:02X}{id:08X}", {}, None, 1)]

@@ -1,4 +1,4 @@
-"""What is computed at once gives what the definition gives, field by field and byte by byte."""
+"""The fast paths give the results of the definitions, field by field and byte by byte."""
 
 import pytest
 from hypothesis import given
@@ -40,7 +40,7 @@ def test_noise_that_claims_long_frames_costs_no_more_than_its_line_brings(noise,
 
 
 def read(data, metadata):
-    """The fields, what is wrong, and how far was read."""
+    """The fields, the problem if there is one, and the position after the last byte read."""
     fields, cursor = {}, Cursor(data)
     try:
         error = tag_record(cursor, metadata, fields)

@@ -164,7 +164,7 @@ def test_every_byte_is_accounted_for_however_reads_split_the_stream(name, data):
 @pytest.mark.parametrize("name", NAMES)
 @often
 @given(st.data())
-def test_what_frames_say_is_read_or_refused(name, data):
+def test_the_content_of_frames_is_read_or_refused(name, data):
     """No content makes the agent's reading of a frame fail; a damaged frame reports nothing."""
     stream = data.draw(streams(name))
     reader = decoder(name)
@@ -179,7 +179,7 @@ def test_what_frames_say_is_read_or_refused(name, data):
 
 @given(st.lists(words.filter(bool), min_size=1, max_size=5))
 def test_tags_of_an_inventory_come_back(epcs):
-    """What a simulator answers is what the agent sees, in order."""
+    """The agent decodes the answers of a simulator, in order."""
     for count in range(len(epcs) + 1):
         raw = uhf18.inventory_answer(epcs[:count]) if sum(map(len, epcs)) < 200 else uhf18.inventory_answer([])
         [frame] = decoder("uhfreader18").feed(raw)

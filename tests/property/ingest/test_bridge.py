@@ -1,4 +1,4 @@
-"""The bridge under every order of messages, repeats, crashes and failing disks: once each, and never promised too early."""
+"""The bridge under every order of messages, repeats, crashes and failing disks: each reading once, no frontier too early."""
 
 import shutil
 import tempfile
@@ -91,7 +91,7 @@ class BridgeMachine(RuleBasedStateMachine):
         first = 1 + max((seq for g, b, seq in self.sent if (g, b) == (gateway, boot)), default=-1)
         readings = []
         for seq in range(first, first + count):
-            # Never before what was promised: t_max >= frontier.
+            # Never before the watermark: t_max >= frontier.
             t_min = max(self.now_us + seq - late_us, self.frontier.get(gateway, 0)) - 1000
             readings.append(reading(gateway, boot, seq, t_min))
         shuffled.shuffle(readings)
@@ -221,7 +221,7 @@ class BridgeMachine(RuleBasedStateMachine):
             for row in frontiers(self.folder):
                 reported[row["gateway"]] = max(row["frontier_us"], reported.get(row["gateway"], 0))
             assert reported.keys() == self.frontier.keys()
-            for gateway, frontier_us in self.frontier.items():  # a promise beyond the ingest's present waits for it
+            for gateway, frontier_us in self.frontier.items():  # a watermark beyond the ingest's present waits for it
                 assert min(frontier_us, self.now_us) <= reported[gateway] <= frontier_us
         finally:
             self.landing.close()
@@ -232,4 +232,4 @@ class BridgeMachine(RuleBasedStateMachine):
 BridgeMachine.TestCase.settings = settings(
     max_examples=examples(60), stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-test_every_reading_lands_once_and_nothing_is_promised_early = BridgeMachine.TestCase
+test_every_reading_lands_once_and_no_frontier_is_early = BridgeMachine.TestCase

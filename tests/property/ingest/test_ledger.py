@@ -55,7 +55,7 @@ def test_as_ranges_holds_the_same_identities_in_the_fewest_ranges(identities):
 
 
 class LedgerMachine(RuleBasedStateMachine):
-    """A ledger and two dictionaries of sets are told the same."""
+    """A ledger and two dictionaries of sets get the same calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ def test_at_the_limit_a_gateway_can_still_close_its_gaps():
 
 
 def test_a_gateway_with_too_many_boots_is_refused_and_others_are_not(monkeypatch):
-    """Boots are limited for each gateway and for all; batches and beats count alike."""
+    """Boots are limited for each gateway and for all; batches and heartbeats count alike."""
     monkeypatch.setattr(ledger_module, "MAX_GATEWAY_BOOTS", 5)
     monkeypatch.setattr(ledger_module, "MAX_BOOTS", 8)
     ledger = Ledger()

@@ -31,7 +31,7 @@ def windows_of(lattice):
 
 
 def states_of(lattice):
-    """All that the lattice tells of its CGSs, found to agree with itself."""
+    """The CGSs of the lattice, after a check that its size and bounds agree with them."""
     states = [tuple(row) for row in lattice.states().tolist()]
     assert states == sorted(set(states))
     assert lattice.size == len(states)
@@ -81,8 +81,8 @@ def test_the_lattice_is_that_of_the_definition_after_every_report(case, data):
 @pytest.mark.compiles
 @given(cases(any_order=True), st.booleans(), st.data())
 @settings(max_examples=examples(75), deadline=None)
-def test_a_lattice_that_is_not_stored_tells_the_same(case, hybrid, data):
-    """Walked when asked, or kept: CGSs, Pos and Def are equal after every report."""
+def test_a_lattice_that_is_not_stored_gives_the_same_results(case, hybrid, data):
+    """Walked on demand or stored: CGSs, Pos and Def are equal after every report."""
     n = case.computation.processes
     predicate = data.draw(trees(n))
     order = "hybrid" if hybrid else "causal"
@@ -114,8 +114,8 @@ def test_the_lattice_is_that_of_the_papers_algorithms(case):
 
 @given(cases(any_order=True, evidence=False), st.data())
 @settings(max_examples=examples(150), deadline=None)
-def test_order_by_time_cuts_what_it_refutes_and_tells_of_it(case, data):
-    """Eager: after every report the CGSs are those of all that has come; those that a report took back are counted."""
+def test_order_by_time_removes_refuted_states_and_counts_them(case, data):
+    """Eager: after every report the CGSs are those of all reports so far; CGSs that a report retracts are counted."""
     n = case.computation.processes
     predicate = data.draw(trees(n))
     lattice = LatWin(n, case.window, "hybrid", room=ROOM)
@@ -136,13 +136,13 @@ def test_order_by_time_cuts_what_it_refutes_and_tells_of_it(case, data):
         retracted += lattice.retracted
         assert lattice.counters["retracted"] == retracted
         before = states
-    event(f"withdrawn: {bool(retracted)}")
+    event(f"retracted: {bool(retracted)}")
     assert lattice.counters["contradictions"] == 0
 
 
 @given(cases(any_order=True))
 @settings(max_examples=examples(75), deadline=None)
-def test_evidence_refines_and_never_more_than_its_own_stamps_say(case):
+def test_evidence_refines_no_further_than_its_own_stamps(case):
     """With evidence the CGSs lie between those of the states' stamps with the evidence's and without."""
     n = case.computation.processes
     lattice = LatWin(n, case.window, "hybrid", room=ROOM)
@@ -156,7 +156,7 @@ def test_evidence_refines_and_never_more_than_its_own_stamps_say(case):
 
 @given(st.booleans().flatmap(lambda any_order: cases(any_order=any_order)))
 @settings(max_examples=examples(150), deadline=None)
-def test_patience_withdraws_nothing(case):
+def test_patience_retracts_nothing(case):
     """Patient: after every report the CGSs of what was let in are those by all stamps, of what is yet to come too."""
     n = case.computation.processes
     lattice = LatWin(n, case.window, "hybrid", patient=True, room=ROOM)
@@ -172,7 +172,7 @@ def test_patience_withdraws_nothing(case):
 @given(cases(any_order=True))
 @settings(max_examples=examples(75), deadline=None)
 def test_a_patient_group_lets_all_in_once_all_times_are_known(case):
-    """When all has come and each process has said that it is beyond all stamps, nothing waits."""
+    """When all reports have come and each process has reported a time beyond all stamps, nothing waits."""
     n = case.computation.processes
     lattice = LatWin(n, case.window, "hybrid", patient=True, room=ROOM)
     for index in case.computation.arrivals:
@@ -192,8 +192,8 @@ def test_a_patient_group_lets_all_in_once_all_times_are_known(case):
 @pytest.mark.compiles
 @given(cases(any_order=True), st.sampled_from([("causal", False), ("hybrid", False), ("hybrid", True)]), st.data())
 @settings(max_examples=examples(75), deadline=None)
-def test_a_snapshot_goes_on_as_if_nothing_had_happened(case, mode, data):
-    """A lattice restored at any moment tells the same as the one that went on, counters included."""
+def test_a_restored_snapshot_continues_without_a_difference(case, mode, data):
+    """A lattice restored at any moment gives the results of the one that went on, counters included."""
     n = case.computation.processes
     order, patient = mode
     lattice = LatWin(n, case.window, order, patient)
@@ -215,7 +215,7 @@ def test_a_snapshot_goes_on_as_if_nothing_had_happened(case, mode, data):
 @pytest.mark.compiles
 @given(cases(any_order=True, evidence=False), st.booleans(), st.data())
 @settings(max_examples=examples(75), deadline=None)
-def test_a_process_begun_anew_has_only_what_comes_from_there_on(case, hybrid, data):
+def test_a_restarted_process_has_only_states_from_there_on(case, hybrid, data):
     """After a renewal the windows go on from the state named; the CGSs are those of the windows held."""
     n = case.computation.processes
     lattice = LatWin(n, case.window, "hybrid" if hybrid else "causal", room=ROOM)

@@ -44,7 +44,7 @@ def test_possibly_and_the_windowed_definitely_are_those_of_the_lattice_of_the_wi
 @given(cases(most_processes=3, most_steps=18, most_window=3, any_order=True))
 @settings(max_examples=examples(150))
 def test_definitely_is_that_of_the_whole_lattice_on_the_runs_of_the_window(case):
-    """However the computation goes on, every way through all of it meets the runs: exactly then it is said."""
+    """Definitely is reported exactly if every way through every continuation of the computation meets the runs."""
     one = detector(case)
     for index, checker, made in watch(case):
         before = len(checker.accepted)
@@ -58,8 +58,8 @@ def test_definitely_is_that_of_the_whole_lattice_on_the_runs_of_the_window(case)
 
 @given(cases(most_processes=3, most_steps=16, most_window=3, any_order=True))
 @settings(max_examples=examples(100))
-def test_by_stamps_definitely_is_never_more_than_the_whole_lattice_says(case):
-    """What has left the window may be forgotten, never made up."""
+def test_by_stamps_definitely_never_exceeds_that_of_the_whole_lattice(case):
+    """Evidence that has left the window may be forgotten, never invented."""
     one = detector(case, "hybrid")
     for index, checker, made in watch(case):
         if report(one, case.computation.events[index]).definitely and len(made) == 1:
@@ -68,8 +68,8 @@ def test_by_stamps_definitely_is_never_more_than_the_whole_lattice_says(case):
 
 @given(computations(most_processes=3, most_steps=16, any_order=True))
 @settings(max_examples=examples(100))
-def test_by_stamps_definitely_is_all_that_the_whole_lattice_says_while_nothing_is_forgotten(computation):
-    """In windows that hold everything; first states aside, whose begin others know by time from itself alone."""
+def test_by_stamps_definitely_is_that_of_the_whole_lattice_while_nothing_is_forgotten(computation):
+    """In windows that hold everything; except first states: others know their begin by time only from the process itself."""
     case = Case(computation, (16,) * computation.processes)
     one = detector(case, "hybrid")
     for index, checker, _ in watch(case):
@@ -81,7 +81,7 @@ def test_by_stamps_definitely_is_all_that_the_whole_lattice_says_while_nothing_i
 @given(cases(any_order=True, most_processes=5, most_steps=40), ORDERS, st.booleans())
 @settings(max_examples=examples(200))
 def test_definitely_is_never_contradicted_by_true_time(case, order, patient):
-    """The very runs that it tells of truly overlapped, each once; patient or not, late, doubled, out of order."""
+    """The reported runs truly overlapped, each choice once; patient or not, late, doubled, out of order."""
     one = detector(case, order, patient and order == "hybrid")
     emitted = []
     for index in case.computation.arrivals:
@@ -97,8 +97,8 @@ def test_definitely_is_never_contradicted_by_true_time(case, order, patient):
 
 @given(cases(most_processes=3, most_steps=18, most_window=4, any_order=True))
 @settings(max_examples=examples(150))
-def test_every_overlap_that_is_sure_is_told_when_it_becomes_so(case):
-    """By causality all choices of runs in the window for which the whole lattice says definitely, not only the latest."""
+def test_every_sure_overlap_is_emitted_when_it_becomes_sure(case):
+    """By causality all choices of runs in the window for which Def holds on the whole lattice, not only the latest."""
     one = detector(case)
     sure, emitted = set(), set()
     for index, checker, made in watch(case):
@@ -142,7 +142,7 @@ def test_definitely_is_never_contradicted_by_true_time_in_larger_computations():
 @given(cases(any_order=True))
 @settings(max_examples=examples(100))
 def test_a_finer_order_only_adds_to_definitely(case):
-    """What causality makes sure stays sure with stamps; first states aside, whose begin time may prove late."""
+    """A result sure by causality stays sure with stamps; except for first states, whose begin time may prove late."""
     coarse, fine = detector(case), detector(case, "hybrid")
     for index, checker, _ in watch(case):
         event = case.computation.events[index]
@@ -153,7 +153,7 @@ def test_a_finer_order_only_adds_to_definitely(case):
 
 @given(cases(any_order=True))
 @settings(max_examples=examples(150))
-def test_withdrawn_says_exactly_that_what_was_possible_is_refuted(case):
+def test_retracted_is_set_exactly_if_a_possible_result_is_refuted(case):
     """Eager by stamps: of the windows last called possible no consistent global state with all true is left."""
     one = detector(case, "hybrid")
     emitted, stands = [], False  # windows last called possible; whether the last of them stood then
@@ -169,7 +169,7 @@ def test_withdrawn_says_exactly_that_what_was_possible_is_refuted(case):
 
 @given(cases(any_order=True))
 @settings(max_examples=examples(100))
-def test_patient_withdraws_nothing_and_what_it_calls_possible_stays_so(case):
+def test_patient_retracts_nothing_and_possible_results_stay_possible(case):
     """Its windows, once let in, are judged as if everything had come."""
     one = detector(case, "hybrid", patient=True)
     everything = Checker(case.computation, (64,) * case.computation.processes)
@@ -212,7 +212,7 @@ def test_batches_and_restarts_change_nothing(case, order, data):
 @given(computations(evidence=True))
 @settings(max_examples=examples(80))
 def test_evidence_and_repetition_never_take_from_definitely(computation):
-    """With clock-only reports it is said whenever it is without; a state told twice says nothing new."""
+    """With clock heartbeats it is reported whenever it is without them; a repeated state changes nothing."""
     case = Case(computation, (3,) * computation.processes)
     bare, helped = detector(case), detector(case)
     for index in computation.arrivals:

@@ -62,8 +62,8 @@ def test_exact_probabilities_are_those_of_all_ways(case, residue):
 @pytest.mark.compiles
 @settings(max_examples=examples(40), deadline=None)
 @given(stamped())
-def test_sampled_probabilities_are_near_by_the_error_they_tell(case):
-    """Within six standard errors of the exact ones, for every global state and for a predicate, and said to be sampled."""
+def test_sampled_probabilities_are_within_their_stated_error(case):
+    """Within six standard errors of the exact ones, for every global state and for a predicate; marked as sampled."""
     window, lo, hi, ways = case
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(order_probability, "EXACT_WORK", 0)

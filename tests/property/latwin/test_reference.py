@@ -57,7 +57,7 @@ def steps(case, clocks):
 @given(computations())
 @settings(max_examples=examples(100))
 def test_dense_clocks_are_the_closure_of_the_events(computation):
-    """What messages carry and merge is, on every event, what its causal past holds."""
+    """For every event, the knowledge that messages carry and merge equals its causal past."""
     closures = pasts(computation)
     for index, event in enumerate(computation.events):
         assert closures[index] == event.past
@@ -66,7 +66,7 @@ def test_dense_clocks_are_the_closure_of_the_events(computation):
 
 @given(computations())
 @settings(max_examples=examples(100))
-def test_the_clock_of_the_later_state_alone_tells_the_order(computation):
+def test_the_clock_of_the_later_state_suffices_for_the_order(computation):
     """State k precedes state l exactly if the end of k is in the past of the begin of l, or is it."""
     clocks, closures = clocks_of(computation), pasts(computation)
     for (i, k), (j, l) in itertools.permutations(clocks, 2):  # noqa: E741
@@ -77,8 +77,8 @@ def test_the_clock_of_the_later_state_alone_tells_the_order(computation):
 
 @given(computations(), st.booleans())
 @settings(max_examples=examples(100))
-def test_every_order_that_is_told_is_that_of_true_time(computation, hybrid):
-    """Stamps hold their true time, and what is in a past truly came before."""
+def test_every_known_order_is_that_of_true_time(computation, hybrid):
+    """Stamps contain their true time, and events of a past truly came before."""
     for event in computation.events:
         assert event.lo <= event.t <= event.hi
     for index, past in enumerate(pasts(computation, computation.begins() if hybrid else ())):
@@ -90,7 +90,7 @@ def test_every_order_that_is_told_is_that_of_true_time(computation, hybrid):
 @given(cases(any_order=True))
 @settings(max_examples=examples(60))
 def test_a_checker_takes_every_state_once_in_the_order_of_its_process(case):
-    """Whatever the order of arrival and however often it came."""
+    """For any order of arrival and any number of repeats."""
     taken = []
     checker = Checker(case.computation, case.window)
     for index in case.computation.arrivals:
@@ -107,7 +107,7 @@ def test_a_checker_takes_every_state_once_in_the_order_of_its_process(case):
 @given(cases(any_order=True), st.booleans())
 @settings(max_examples=examples(150))
 def test_brute_force_full_lattice_and_algorithms_agree_after_every_state(case, hybrid):
-    """The same states, the same least and greatest: by all tuples, by LAT cut to the windows, by Algorithms 1 to 3."""
+    """Equal states, least and greatest: by all tuples, by LAT cut to the windows, by Algorithms 1 to 3."""
     clocks = final_clocks(case, hybrid)
     paper = PaperLatWin(case.computation.processes, case.window)
     full = FullLattice(case.computation.processes)
@@ -144,7 +144,7 @@ def test_theorem_1_the_states_of_the_windows_are_a_convex_sublattice(case, hybri
 
 @given(cases(any_order=True), st.booleans())
 @settings(max_examples=examples(150))
-def test_theorems_2_and_4_to_7_say_how_the_lattice_moves(case, hybrid):
+def test_theorems_2_and_4_to_7_hold_for_the_moves_of_the_lattice(case, hybrid):
     """Where the ends touch the windows, when it grows and is pruned, and what the new ends are."""
     clocks = final_clocks(case, hybrid)
     n = case.computation.processes
@@ -182,7 +182,7 @@ def test_theorems_2_and_4_to_7_say_how_the_lattice_moves(case, hybrid):
 @given(cases(any_order=True), st.booleans())
 @settings(max_examples=examples(80))
 def test_lemma_3_what_a_failing_step_rules_out(case, hybrid):
-    """If a process cannot move on alone, another of the state precedes its next, and nothing with the two is consistent."""
+    """If a process cannot step by itself, another of the state precedes its next, and nothing with the two is consistent."""
     clocks = final_clocks(case, hybrid)
     for _, _, _, windows, _, after in steps(case, clocks):
         for c, i in itertools.product(sorted(after)[:8], range(len(windows))):
@@ -272,7 +272,7 @@ def test_hole_2_the_latest_state_has_an_end_though_it_has_not_come():
     """
     late = [[(0, (0, 0))], [(0, (0, 0)), (1, (1, 1))]]
     complete = [[(0, (0, 0)), (1, (1, 0))], late[1]]
-    assert (0, 1) in by_next(late)  # accepted, and no algorithm here can take it back
+    assert (0, 1) in by_next(late)  # accepted, and no algorithm here can retract it
     assert (0, 1) not in by_next(complete)
     assert (0, 1) not in lattice({"a0": (0, 0), "b0": (0, 0), "b1": (1, 1)}, [[0], [0, 1]])
 
@@ -293,7 +293,7 @@ def test_hole_3_a_state_that_overtakes_its_predecessor_stretches_the_one_before(
 
 
 def test_hole_4_an_execution_may_pass_by_the_windows():
-    """Def over the windows says what never happened: a true, over, then b true; the report of b came first.
+    """Def over the windows holds though it never happened: a true, over, then b true; the report of b came first.
 
     a:  a0 true --- a1 false .
     b:  b0 false -------------'-> b1 true     windows of one: (a0, b0) and then, b1 dropped in between, never both
@@ -344,7 +344,7 @@ def test_hole_4_is_met_often_and_the_whole_lattice_is_free_of_it():
 @given(cases(most_processes=3, most_steps=16, most_window=3), st.booleans())
 @settings(max_examples=examples(80))
 def test_definitely_over_all_that_is_known_is_true(case, hybrid):
-    """However late, doubled or out of order reports come, by causality alone or with stamps."""
+    """However late, doubled or out of order reports come, by causality only or with stamps."""
     for _, checker in known_moves(case.computation, case.window):
         if checker.definitely(hybrid):
             assert checker.truly()

@@ -1,4 +1,4 @@
-"""Walks over windows find what the definitions say: every consistent global state once, its bounds, levels and verdicts."""
+"""Walks over windows agree with the definitions: every consistent global state once, its bounds, levels and verdicts."""
 
 from collections import Counter
 
@@ -13,7 +13,7 @@ from whenabouts_cloud.latwin.windows import walk
 
 
 def all_paths_hold(states, good):
-    """Whether a walk from the least to the greatest state by single steps, never through a good one, is impossible."""
+    """True if every walk from the least to the greatest state by single steps meets a good state."""
     if not states:
         return False
     reached, states = {states[0]} - good, set(states)
@@ -28,7 +28,7 @@ def all_paths_hold(states, good):
 
 
 def check(window, states, good):
-    """Everything that a walk tells, against the list of consistent states and the set of those that hold."""
+    """Every result of a walk, against the list of consistent states and the set of those that hold."""
     lows, highs = (tuple(map(end, zip(*states, strict=True))) if states else None for end in (min, max))
     assert (least(window), greatest(window)) == (lows, highs)
     assert walk.count(window) == len(states)
@@ -44,7 +44,7 @@ def check(window, states, good):
 
 @settings(max_examples=examples(300), deadline=None)
 @given(windows(), st.data())
-def test_a_walk_tells_what_the_definitions_say(seen, data):
+def test_a_walk_gives_the_results_of_the_definitions(seen, data):
     """Any window of any computation, any set of states that hold."""
     states = consistent(seen)
     good = set(data.draw(st.lists(st.sampled_from(states), unique=True))) if states else set()
@@ -55,7 +55,7 @@ def test_a_walk_tells_what_the_definitions_say(seen, data):
 
 @settings(max_examples=examples(200), deadline=None)
 @given(st.integers(2, 4), st.data())
-def test_clocks_need_not_carry_what_others_told(n, data):
+def test_clocks_need_not_carry_the_knowledge_of_others(n, data):
     """Any clocks that never fall, also ones that know a state without what that state knew."""
     first = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
     entry = st.integers(0, 6)
@@ -75,6 +75,6 @@ def test_clocks_need_not_carry_what_others_told(n, data):
 @settings(max_examples=examples(100), deadline=None)
 @given(windows(events=12), st.integers(1, 40))
 def test_blocks_of_any_size_hand_out_the_same(seen, size):
-    """Nothing is lost or told twice where a block ends."""
+    """No state is lost or repeated where a block ends."""
     states = [tuple(row) for rows in walk.blocks(seen.frame, size) for row in (rows + seen.frame.first).tolist()]
     assert states == consistent(seen)

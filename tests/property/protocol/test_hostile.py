@@ -31,17 +31,17 @@ GOLDEN_SMALL = [data for data in GOLDEN if len(data) < 600]
 # text key, 73 for empty maps, 65 for empty arrays, 20 or less for everything else. So 28 MB is the most that one message
 # can take. Time is 0.2 s at most on a 2-core machine, ten times that under the tracing.
 PEAK_BYTES_PER_BYTE = 120
-SECONDS_MAX = 60  # of the processor, memory being traced: tells linear from quadratic, not fast from slow
+SECONDS_MAX = 60  # of the processor, memory being traced: distinguishes linear from quadratic, not fast from slow
 
 
 def decode_all(data):
-    """Every decoder on data; what one accepts it must be able to say again, and then always in the same bytes."""
+    """Every decoder on data; an accepted value can be encoded again, and then always in the same bytes."""
     for encode, decode in CODERS:
         try:
             value = decode(data)
         except WireError:
             continue
-        if len(data) < MAX_MESSAGE_BYTES // 4:  # short floats grow when they are said again
+        if len(data) < MAX_MESSAGE_BYTES // 4:  # short floats grow when they are encoded again
             again = encode(value)
             assert decode(again) == value
             assert encode(decode(again)) == again
@@ -107,7 +107,7 @@ HUGE_HEADS = [bytes([major | 27]) + b"\xff" * 8 for major in range(0, 256, 32)] 
 @settings(max_examples=examples(600), deadline=None)
 @given(st.sampled_from(GOLDEN_SMALL), st.data(), some.cbor_values())
 def test_a_good_message_with_another_value_in_any_place(data, draw, value):
-    """Whatever stands in whatever place of the structure, decoding ends in WireError or a value."""
+    """With any value in any place of the structure, decoding ends in WireError or a value."""
     structure = cbor2.loads(data)
     path = draw.draw(st.sampled_from(list(walk(structure))))
     decode_all(cbor2.dumps(replaced(structure, path, value)))
@@ -218,7 +218,7 @@ def test_a_batch_whose_readings_share_everything_stays_small():
 
 
 def test_a_message_above_the_limit_is_not_parsed():
-    """One byte too many is refused by its size alone."""
+    """One byte too many is refused by the size."""
     with pytest.raises(WireError, match="expected at most 262144"):
         decode_batch(b"\x00" * (MAX_MESSAGE_BYTES + 1))
 
@@ -226,7 +226,7 @@ def test_a_message_above_the_limit_is_not_parsed():
 @settings(max_examples=examples(600), deadline=None)
 @given(some.readings(), st.lists(st.tuples(st.sampled_from(FIELDS), some.anything()), min_size=1, max_size=3))
 def test_a_reading_whose_fields_were_set_to_anything(reading, changes):
-    """encode_batch of a damaged reading ends in WireError, or in a message that says exactly that reading."""
+    """encode_batch of a damaged reading ends in WireError, or in a message that decodes to exactly that reading."""
     for field, value in changes:
         setattr(reading, field, value)
     try:
@@ -239,7 +239,7 @@ def test_a_reading_whose_fields_were_set_to_anything(reading, changes):
 @settings(max_examples=examples(200), deadline=None)
 @given(some.batches(max_size=4), st.data())
 def test_one_damaged_reading_in_a_batch(readings, draw):
-    """The same among others, whose tables could hide it."""
+    """A damaged reading among others, whose tables could hide the damage."""
     at = draw.draw(st.integers(0, len(readings) - 1))
     setattr(readings[at], draw.draw(st.sampled_from(FIELDS)), draw.draw(some.anything()))
     try:
@@ -301,7 +301,7 @@ def test_a_field_that_was_deleted_is_refused():
 @settings(max_examples=examples(600), deadline=None)
 @given(st.data(), some.anything())
 def test_other_messages_whose_fields_were_set_to_anything(draw, value):
-    """encode_* of a damaged birth, status, beat or ack ends in WireError, or in a message that says exactly that."""
+    """encode_* of a damaged birth, status, heartbeat or ack ends in WireError, or in a message that decodes to it."""
     message, encode, decode = draw.draw(
         st.sampled_from(
             [

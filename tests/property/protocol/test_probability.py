@@ -17,7 +17,7 @@ from whenabouts_protocol import probability as p
 
 
 def clipped(polygon, keep):
-    """What of a polygon lies where the linear function `keep` is >= 0 (Sutherland and Hodgman)."""
+    """The part of a polygon where the linear function `keep` is >= 0 (Sutherland and Hodgman)."""
     out = []
     for (x0, y0), (x1, y1) in zip(polygon, polygon[1:] + polygon[:1], strict=True):
         k0, k1 = keep(x0, y0), keep(x1, y1)
@@ -166,7 +166,7 @@ def test_half_confidence_means_the_distance_of_the_middles(pair):
 @given(st.integers(-100, 100), st.integers(-100, 100))
 def test_two_points_at_distance_exactly_d(x, y):
     """
-    x |        both at distance d: every predicate that names d holds, for sure
+    x |        both at distance d: every predicate that names d holds certainly
       <-- d -->| y
     """
     d = y - x
@@ -182,7 +182,7 @@ def test_two_points_at_distance_exactly_d(x, y):
 
 
 def test_published_examples():
-    """A short interval inside a long one with d smaller than the lengths, where the papers' corollaries say 1."""
+    """A short interval inside a long one with d smaller than the lengths, where the papers' corollaries give 1."""
     assert ratio(p.ratio_within(0, 100, 40, 41, 10)) == Fraction(1, 5)
     assert ratio(p.ratio_deadline(0, 100, 40, 41, 10)) == Fraction(139, 200)
     assert round(p.prob_within(0, 104, 100, 101, 10), 2) == 0.13

@@ -9,7 +9,7 @@ from whenabouts_protocol.vector_clock import VectorClock
 
 @st.composite
 def histories(draw):
-    """What 1 to 4 processes did, in one true order: ("state", p), ("send", p) or ("receive", p, number of the send)."""
+    """Actions of 1 to 4 processes, in one true order: ("state", p), ("send", p) or ("receive", p, number of the send)."""
     processes = draw(st.integers(1, 4))
     steps, sends = [], []
     for at in range(draw(st.integers(0, 25))):

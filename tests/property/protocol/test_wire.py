@@ -1,4 +1,4 @@
-"""Whatever can be said comes back from the wire, in bytes that other tools understand."""
+"""Every message decodes to itself, from bytes that other tools understand."""
 
 import cbor2
 from hypothesis import given, settings
@@ -35,7 +35,7 @@ def test_a_batch_fits_the_schema_and_an_independent_package(readings):
 @settings(max_examples=examples(60), deadline=None)
 @given(some.births, some.statuses, some.heartbeats, some.acks)
 def test_other_messages_come_back_and_fit_the_schema(birth, status, heartbeat, ack):
-    """Births, statuses, beats and acks decode to themselves and are accepted by pycddl and cbor2."""
+    """Births, statuses, heartbeats and acks decode to themselves and are accepted by pycddl and cbor2."""
     for kind, message in (("birth", birth), ("status", status), ("heartbeat", heartbeat), ("ack", ack)):
         data = getattr(messages, "encode_" + kind)(message)
         assert getattr(messages, "decode_" + kind)(data) == message
@@ -46,7 +46,7 @@ def test_other_messages_come_back_and_fit_the_schema(birth, status, heartbeat, a
 @settings(max_examples=examples(100), deadline=None)
 @given(some.batches())
 def test_bytes_do_not_depend_on_the_order_of_a_map(readings):
-    """The same attributes written in another order are the same message."""
+    """Attributes written in another order give an equal message."""
     turned = [
         Reading(
             **{name: getattr(r, name) for name in Reading.__slots__ if name != "attrs"},

@@ -113,7 +113,7 @@ def test_every_byte_arrived_within_its_chunk(seed: int, counts: bool) -> None:
 @settings(max_examples=examples(20), deadline=None)
 @given(extra=st.integers(-2, 2), counts=st.booleans())
 def test_a_burst_longer_than_a_chunk_keeps_its_lower_bound(extra: int, counts: bool) -> None:
-    """What does not fit into one chunk is bounded from below by the last moment the buffer was empty."""
+    """Bytes that do not fit into one chunk are bounded from below by the last moment the buffer was empty."""
     arrivals_ns = [1000] * (CHUNK_BYTES_MAX + extra)
     device = SimulatedDevice(arrivals_ns, [10], counts)
     port = Port(device, "simulated", device.monotonic_ns, opened_ns=0, waiting_exact=counts)

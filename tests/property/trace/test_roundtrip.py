@@ -56,7 +56,7 @@ def test_a_trace_comes_back_as_it_was_written(head: Head, records: list[Record])
 @settings(deadline=None)
 @given(records=st.lists(a_record().filter(lambda record: record.data), min_size=1, max_size=20))
 def test_spy_text_keeps_every_byte_and_millisecond(records: list[Record]) -> None:
-    """What is written for reading by eye reads back with the same chunks, stamps within the rounding."""
+    """The text for human readers reads back with the same chunks, stamps within the rounding."""
     records.sort(key=lambda record: record.return_ns)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t"

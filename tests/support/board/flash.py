@@ -39,7 +39,7 @@ class CutFlash:
         self.writes.append(len(data))
         if self.fails():
             self._cut(name, offset, data, old, len(data))
-            raise OSError(28, "no space, or so it says")
+            raise OSError(28, "no space (simulated)")
         self.files[name] = old[:offset] + data + (old[offset + len(data) :] if offset else b"")
 
     def _cut(self, name: str, offset: int, data: bytes, old: bytes, reach: int | None = None) -> None:
