@@ -89,7 +89,7 @@ def alternatives(draw: st.DrawFn, class_count: int, chain: bool, conditions: boo
 
 
 def _side_by_side(alternatives: list[Alternative]) -> tuple[tuple[Alternative, ...], int]:
-    """Alternatives with places of their own, so that no two of them give the same match."""
+    """Alternatives with separate places, so that no two of them give the same match."""
     moved, width = [], 0
     for v in alternatives:
         columns = tuple(width + c for c in v.columns)

@@ -22,7 +22,7 @@ class Case(NamedTuple):
 def computations(
     draw: st.DrawFn, *, most_processes: int = 4, most_steps: int = 24, evidence: bool = True, any_order: bool = False
 ) -> Computation:
-    """A random computation; with `any_order` its reports arrive in any order whatever, else with delays of their own."""
+    """A random computation; with `any_order` its reports arrive in any order, else with individual delays."""
     processes = draw(st.integers(2, most_processes))
     kinds = ["state", "silent"] + (["mixed", "mixed", "evidence"] if evidence else [])
     drawn = simulate(

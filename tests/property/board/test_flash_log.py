@@ -14,7 +14,7 @@ SEGMENTS, SEGMENT_BYTES = 3, 150
 
 @pytest.fixture(autouse=True, scope="module")
 def small_messages():
-    """Segments that three messages fill, so that few operations go round."""
+    """Segments that three messages fill, so that few operations wrap around."""
     kept, flash_log_module.MESSAGE_BYTES_MAX = flash_log_module.MESSAGE_BYTES_MAX, 60
     yield
     flash_log_module.MESSAGE_BYTES_MAX = kept
@@ -56,7 +56,7 @@ class Life:
         self.trying = None
 
     def acknowledge(self, share):
-        """The cloud has landed the oldest `share` tenths of what waits."""
+        """The cloud has landed the oldest `share` tenths of the waiting messages."""
         waiting = self.waiting()
         for boot, first, count, _ in waiting[: len(waiting) * share // 10]:
             self.acked[boot] = first + count - 1

@@ -58,7 +58,7 @@ def test_late_events_are_left_out_and_named_with_what_they_would_change(case):
 @given(cases(skips=True))
 @settings(max_examples=examples(150), deadline=None)
 def test_after_match_skip_applies_to_the_final_matches(case):
-    """Told when no earlier match can come any more."""
+    """Emitted when no earlier match can come any more."""
     check_sure(make("sure"), engine.restore, case)
 
 

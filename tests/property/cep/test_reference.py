@@ -88,7 +88,7 @@ def test_a_strict_window_excludes_its_border(pattern, events, expected):
     assert final(Case(sequence(pattern, 5, strict_window=True), 4, at(events), k=100)) == expected
 
 
-def test_moments_of_telling_worked_out_by_hand():
+def test_moments_of_emission_worked_out_by_hand():
     """Without a negation at completion; inner when f reaches the right time; trailing one tick after the window's end.
 
     arrivals   A1 B3 D9 D10 D11   K = 6      frontier   -5 -3  3   4   5

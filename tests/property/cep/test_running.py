@@ -211,7 +211,7 @@ def test_a_number_is_never_given_again():
     assert (running.since, running.held) == ({0: 0, 2: 0}, {})
 
 
-def test_what_waits_of_other_patterns_goes_on_when_one_goes():
+def test_waiting_matches_of_other_patterns_survive_a_removal():
     """
     t      0   1        5
            A   B        no C till here: both wait; then the first pattern goes

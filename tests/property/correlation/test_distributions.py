@@ -189,7 +189,7 @@ def test_normals_classified_as_ordered_are(low, high):
 @given(shapes, st.integers(1, 9), st.integers(0, 2**32))
 @settings(max_examples=examples(30), deadline=None)
 def test_a_pair_has_one_probability_whatever_stands_beside_it(shape, size, seed):
-    """Alone or in a column, at any place of a chunk: bit for bit the same, so verdicts do not depend on other rows."""
+    """Singly or in a column, at any place of a chunk: bit for bit the same, so verdicts do not depend on other rows."""
     t = np.random.default_rng(seed).integers(0, 1000, (4, size)).cumsum(axis=0)
     a_min, a_max, b_min, b_max = t[0], t[2], t[1], t[3]
     within = Condition("within", d=500, confidence=1)

@@ -118,7 +118,7 @@ def test_a_full_buffer_forgets_the_oldest_and_counts():
 
 
 def test_a_length_beyond_the_stated_one_is_matched_and_counted():
-    """Promised are 10 to 20; 0, 35 and one too long for any pair arrive."""
+    """The stated lengths are 10 to 20; 0, 35 and one too long for any pair arrive."""
     join = StreamingJoin(-50, 50, 1, 1, 20, 20, 10, 10)
     join.push(0, "a", 0, 20)
     assert join.push(1, "point", 10, 10) == ["a"]

@@ -49,7 +49,7 @@ def test_a_stream_s_frontier_is_its_definition_after_every_step(steps, delay_us)
 @given(STEPS, DELAYS)
 @settings(max_examples=examples(500), deadline=None)
 def test_a_frontier_never_falls(steps, delay_us):
-    """Whoever appears late, and whatever watermarks come in whatever order."""
+    """With gateways that appear late, and watermarks in any order."""
     frontier, before = StreamFrontier(delay_us), None
     for step in steps:
         advance(frontier, step)

@@ -125,7 +125,7 @@ class BridgeMachine(RuleBasedStateMachine):
 
     @rule(gateway=st.sampled_from(GATEWAYS))
     def send_heartbeat(self, gateway):
-        """Promises all that was published; it may overtake every batch."""
+        """Sends a watermark for all published readings; it may overtake every batch."""
         published = {}
         for g, boot, seq in self.sent:
             if g == gateway:

@@ -204,7 +204,7 @@ class Chronyd(Service):
             self.host.step(back_us, error)
             error = 0
         self._goal = slewed + error
-        # A slew in whole microseconds ends a little short of the goal: the report says by how much.
+        # A slew in whole microseconds ends a little short of the goal: the report gives the difference.
         self._until_us = back_us + abs(error) // self.rate_ppm
         self.host.slew(back_us, self.rate_ppm if error > 0 else -self.rate_ppm)
         self.host.slew(self._until_us, 0)

@@ -1,4 +1,4 @@
-"""The project's own small captures: docs/examples/captures, whose README says how they are made."""
+"""The project's own small captures: docs/examples/captures, whose README describes how they are made."""
 
 from support.paths import REPOSITORY
 
