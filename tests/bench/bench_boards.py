@@ -47,10 +47,10 @@ def main() -> None:
     print(f"{'heap kB':>8} {'rate/s':>7} {'sent':>7} {'published':>10} {'lost':>6} {'after s':>8} {'CPU %':>6}")
     for heap_kb in args.heap_kb:
         for rate in args.rate:
-            found = measured(heap_kb, rate, args.seconds)
-            if found is None:
+            run = measured(heap_kb, rate, args.seconds)
+            if run is None:
                 break
-            sent, published, after_s, cpu = found
+            sent, published, after_s, cpu = run
             print(f"{heap_kb:8} {rate:7} {sent:7} {published:10} {sent - published:6} {after_s:8.2f} {cpu:6.0f}")
 
 

@@ -72,8 +72,8 @@ def fed(one: Any, stream: Stream) -> tuple[float, Digest]:
         out = one.finish() if first is None else one.feed(*given)
         took += time.process_time() - began
         for rows, sign in ((out.matches, 1), (out.retractions, -1)):
-            found = digest(rows)
-            count, total = count + sign * found[0], (total + sign * found[1]) % (1 << 64)
+            block = digest(rows)
+            count, total = count + sign * block[0], (total + sign * block[1]) % (1 << 64)
     return took, (count, total)
 
 
@@ -100,9 +100,9 @@ def rates(rounds: int) -> dict[tuple[str, int, float], float]:
             if keys > 1 and number < 2:
                 ways += [(f"DuckDB, {x}", 0.2, lambda x=x, s=streams[0.2]: joined(x, s)) for x in ("plain", "buckets")]  # type: ignore[misc]
             for name, share, way in ways:
-                took, found = way()
-                if found != expected.setdefault(share, found):
-                    sys.exit(f"{keys} keys, {share:.0%} late: {name} found {found}, expected {expected[share]}")
+                took, total = way()
+                if total != expected.setdefault(share, total):
+                    sys.exit(f"{keys} keys, {share:.0%} late: {name} found {total}, expected {expected[share]}")
                 best[name, keys, share] = max(best.get((name, keys, share), 0.0), EVENTS / took)
         for late, stream in streams.items():
             line = f"{expected[late][0] / EVENTS:.2f} matches an event, {stream.out_of_order:.1%} out of order"
@@ -146,14 +146,14 @@ def flink(keys: int, folder: Path) -> dict[str, float]:
         took_all, every = fed(begin(TABLE_1, "infa_hts", k=stream.k), stream)
         cpu.append(emitted["cpu_s"])
     rate = (FLINK_EVENTS[1] - FLINK_EVENTS[0]) / (cpu[1] - cpu[0])
-    found = {"flink": rate, "next": FLINK_EVENTS[1] / took, "every": FLINK_EVENTS[1] / took_all}
+    speeds = {"flink": rate, "next": FLINK_EVENTS[1] / took, "every": FLINK_EVENTS[1] / took_all}
     print(
         f"{said(keys)}: Flink {cpu[0]:.1f} s for {FLINK_EVENTS[0]}, {cpu[1]:.1f} s for {FLINK_EVENTS[1]}: {rate:,.0f} "
-        f"events/s; its {ours[0]} matches are those of NEXT (same digest, ours {found['next'] / 1e6:.1f} M/s), of "
+        f"events/s; its {ours[0]} matches are those of NEXT (same digest, ours {speeds['next'] / 1e6:.1f} M/s), of "
         f"{every[0]} combinations",
         flush=True,
     )  # fmt: skip
-    return found
+    return speeds
 
 
 def disorder(keys: int) -> float:
@@ -166,15 +166,15 @@ def disorder(keys: int) -> float:
     for _ in range(PAIRS):
         base, took = (fed(begin(TABLE_1, "infa_hts", k=stream.k), stream)[0] for stream in (in_order, late))
         ratios.append(took / base)
-    low, found, high = np.quantile(ratios, [0.25, 0.5, 0.75])
-    emitted = f"{found:.2f}, half of {PAIRS} pairs {low:.2f} to {high:.2f}"
+    low, median, high = np.quantile(ratios, [0.25, 0.5, 0.75])
+    emitted = f"{median:.2f}, half of {PAIRS} pairs {low:.2f} to {high:.2f}"
     print(f"{said(keys)}: time at {LATE[-1]:.0%} late over that at 0%: {emitted}", flush=True)
-    return float(found)
+    return float(median)
 
 
 def state() -> dict[int, float]:
     """Bytes of the engine's arrays by stored event, room for growth included, by number of keys."""
-    found = {}
+    sizes = {}
     print("\nstate, 20% late")
     for keys, events in ((1024, EVENTS), (16_384, 2 * EVENTS)):
         stream = table_1(events, keys, 0.2, seed=1)
@@ -182,16 +182,16 @@ def state() -> dict[int, float]:
         for first in range(0, events, BLOCK):
             one.feed(*columns(stream, first, first + BLOCK))
         held = one.counters
-        found[keys] = held["state_bytes"] / held["stored_events"]
+        sizes[keys] = held["state_bytes"] / held["stored_events"]
         print(
-            f"{keys} keys: {held['stored_events']} events stored, {held['state_bytes']} bytes, {found[keys]:.1f} each"
+            f"{keys} keys: {held['stored_events']} events stored, {held['state_bytes']} bytes, {sizes[keys]:.1f} each"
         )
-    return found
+    return sizes
 
 
-def target(name: str, found: float, bound: float, at_least: bool = True) -> None:
-    met = found >= bound if at_least else found <= bound
-    print(f"{name:70}{'>=' if at_least else '<='} {bound:<7g}{found:10.2f}  {'met' if met else 'NOT MET'}")
+def target(name: str, value: float, bound: float, at_least: bool = True) -> None:
+    met = value >= bound if at_least else value <= bound
+    print(f"{name:70}{'>=' if at_least else '<='} {bound:<7g}{value:10.2f}  {'met' if met else 'NOT MET'}")
 
 
 def main() -> None:
@@ -229,9 +229,11 @@ def main() -> None:
         target(f"{said(keys)}, slowest of 0, 20, 50 % late: million events/s", worst / 1e6, bound)
     for keys in KEYS:
         target(f"{said(keys)}: time at 50 % late over that at 0 %", slower[keys], 1.15, False)
-    for keys, found in beside.items():
+    for keys, speeds in beside.items():
         target(
-            f"{said(keys)}: every combination here over one a start row in Flink", ours[keys, 0.2] / found["flink"], 200
+            f"{said(keys)}: every combination here over one a start row in Flink",
+            ours[keys, 0.2] / speeds["flink"],
+            200,
         )
     for way in ("plain", "buckets"):
         ratio = ours[1024, 0.2] / best[f"DuckDB, {way}", 1024, 0.2]

@@ -45,12 +45,12 @@ def count(window, stream, aggregates=()):
 def listed(window, stream):
     """The same by the engine, which lists each."""
     one = engine(pattern(window), list(TYPES), k=stream.k)
-    began, found = time.process_time(), 0
+    began, matches = time.process_time(), 0
     for at in range(0, len(stream.t), BLOCK):
         part = slice(at, at + BLOCK)
-        found += len(one.feed(stream.type_code[part], stream.key[part], stream.t[part]).matches)
-    found += len(one.finish().matches)
-    return found, time.process_time() - began
+        matches += len(one.feed(stream.type_code[part], stream.key[part], stream.t[part]).matches)
+    matches += len(one.finish().matches)
+    return matches, time.process_time() - began
 
 
 def main():
@@ -73,7 +73,7 @@ def main():
             numbers = set()
             for name, way in ways.items():
                 rounds = [way() for _ in range(options.rounds)]
-                numbers |= {found for found, _ in rounds}
+                numbers |= {matches for matches, _ in rounds}
                 us = 1e6 * statistics.median(seconds for _, seconds in rounds) / options.events
                 print(
                     f"{keys:>5} {window:>6} {max(numbers) / options.events:>13.3f} {name:<18} {us:>8.3f} {1 / us:>10.2f}"

@@ -97,9 +97,9 @@ def main() -> None:
             cpu, wall = cpu_s(), time.monotonic()
             _, counts = publish_whole(CEP, [RULE], spark, landing, Path(scratch) / f"out{n}", options.shards)
             cpu, wall = cpu_s() - cpu, time.monotonic() - wall
-            found = total(counts)
-            if (found["readings"], found["matches"]) != expected:
-                sys.exit(f"found {dict(found)}, expected {expected[0]} readings, {expected[1]} matches")
+            summed = total(counts)
+            if (summed["readings"], summed["matches"]) != expected:
+                sys.exit(f"found {dict(summed)}, expected {expected[0]} readings, {expected[1]} matches")
             print(f"{'warming up' if n == 0 else f'round {n}':12} {wall:7.2f} s  {cpu:7.2f} CPU s", flush=True)
             if n:
                 walls.append(wall)

@@ -128,14 +128,14 @@ def shuffled_in_chunks(folder: Path, engine: Any) -> Digest:
 
     def in_order() -> Iterator[tuple[Any, Any]]:
         for pairs in correlate_chunks(*columns, CONDITION, engine=engine):
-            for found, number, name in zip(pairs, rows, names, strict=True):
-                rename(found, number, name)
+            for written, number, name in zip(pairs, rows, names, strict=True):
+                rename(written, number, name)
             yield names[0][: len(pairs[0])], names[1][: len(pairs[1])]
 
     before = cpu_s()
-    found = digest_of(in_order())
+    digest = digest_of(in_order())
     shuffled_in_chunks.cpu_s = cpu_s() - before  # type: ignore[attr-defined]
-    return found
+    return digest
 
 
 def pairs_kept(folder: Path, engine: Any) -> Digest:
@@ -145,10 +145,10 @@ def pairs_kept(folder: Path, engine: Any) -> Digest:
 
 def ranges(folder: Path, engine: Any) -> Digest:
     """The digest from sums over stretches."""
-    found = correlate_ranges(*stamps(folder), CONDITION, engine=engine)
-    ends = np.concatenate([[0], np.cumsum(found.b_order)])
-    count, sum_j = found.last - found.first, ends[found.last] - ends[found.first]
-    sums = int(count.sum()), int(np.dot(found.i, count)), int(sum_j.sum()), int(np.dot(found.i, sum_j))
+    joined = correlate_ranges(*stamps(folder), CONDITION, engine=engine)
+    ends = np.concatenate([[0], np.cumsum(joined.b_order)])
+    count, sum_j = joined.last - joined.first, ends[joined.last] - ends[joined.first]
+    sums = int(count.sum()), int(np.dot(joined.i, count)), int(sum_j.sum()), int(np.dot(joined.i, sum_j))
     return sums[0], sums[1] & MASK, sums[2] & MASK, sums[3] & MASK
 
 
@@ -190,8 +190,8 @@ def duckdb_fetched(folder: Path, on: str) -> Digest:
 
     a, b = (DUCK_SIDE.format(folder / f"{side}.parquet") for side in "ab")
     query = DUCK_PAIRS.format(a=a, b=b, on=on, terms=TERMS, what="i, j", exact=EXACT)
-    found = duckdb.connect().execute(query).fetchnumpy()
-    return digest_of(iter([(found["i"], found["j"])]))
+    pairs = duckdb.connect().execute(query).fetchnumpy()
+    return digest_of(iter([(pairs["i"], pairs["j"])]))
 
 
 def polars_join(folder: Path, engine: str) -> Digest:
@@ -268,28 +268,28 @@ def measure(way: str, folder: Path) -> None:
 
 def rounds(ways: list[str], folder: Path, number: int) -> dict[str, dict[str, float]]:
     """Medians of every way; the digests must agree."""
-    found: dict[str, list[dict[str, Any]]] = {way: [] for way in ways}
+    measured: dict[str, list[dict[str, Any]]] = {way: [] for way in ways}
     for _ in range(number):
         for way in ways:
             me = [sys.executable, __file__, "--way", way, "--folder", str(folder)]
-            found[way].append(json.loads(subprocess.run(me, check=True, capture_output=True, text=True).stdout))
-    digests = {tuple(run["digest"]) for way in ways for run in found[way] if run["digest"][1] >= 0}
-    counts = {run["digest"][0] for way in ways for run in found[way]}
+            measured[way].append(json.loads(subprocess.run(me, check=True, capture_output=True, text=True).stdout))
+    digests = {tuple(run["digest"]) for way in ways for run in measured[way] if run["digest"][1] >= 0}
+    counts = {run["digest"][0] for way in ways for run in measured[way]}
     if len(digests) != 1 or len(counts) != 1:
-        sys.exit(f"{folder.name}: the ways differ: " + "; ".join(f"{way} {found[way][0]['digest']}" for way in ways))
+        sys.exit(f"{folder.name}: the ways differ: " + "; ".join(f"{way} {measured[way][0]['digest']}" for way in ways))
     return {
         way: {name: statistics.median(run[name] for run in runs) for name in ("cpu_s", "wall_s", "mb")}
         | {"pairs": runs[0]["digest"][0]}
-        for way, runs in found.items()
+        for way, runs in measured.items()
     }
 
 
-def table(title: str, rows: int, found: dict[str, dict[str, float]]) -> None:
-    pairs = int(found[STREAMED]["pairs"])
+def table(title: str, rows: int, medians: dict[str, dict[str, float]]) -> None:
+    pairs = int(medians[STREAMED]["pairs"])
     print(f"\n{title}: {rows:.0e} a side, {pairs} pairs, {pairs / rows:.1f} an interval; same digest from all")
     print(f"{'':34}{'CPU s':>9}{'ratio':>8}{'wall s':>9}{'MB':>8}")
-    for way, run in found.items():
-        ratio = run["cpu_s"] / found[STREAMED]["cpu_s"]
+    for way, run in medians.items():
+        ratio = run["cpu_s"] / medians[STREAMED]["cpu_s"]
         print(f"{way:34}{run['cpu_s']:9.3f}{ratio:8.1f}{run['wall_s']:9.3f}{run['mb']:8.0f}", flush=True)
 
 
@@ -298,7 +298,7 @@ def probes(rows: int) -> list[tuple[str, float, float]]:
     a, b = (workload("long", rows, seed) for seed in (1, 2))
     a_min, a_max, b_min, b_max = (side[name].to_numpy() for side in (a, b) for name in ("t_min", "t_max"))
     ends = np.sort(b_max)
-    found = []
+    sizes = []
     for written in ("0.8", "0.5"):
         counts: Counter[str] = Counter()
         condition = Condition("within", d=D_US, confidence=written)
@@ -311,8 +311,8 @@ def probes(rows: int) -> list[tuple[str, float, float]]:
             for s, length in zip(least, (RHO_US, PI_US), strict=True)
         ]
         by_max = int((left[1] - left[0]).sum() + (right[1] - right[0]).sum())
-        found.append((written, counts["probes"], by_max))
-    return found
+        sizes.append((written, counts["probes"], by_max))
+    return sizes
 
 
 def quantile_of(w_a: Any, w_b: int, ct: float) -> Any:

@@ -104,10 +104,10 @@ def measure(readings: int, how: str) -> tuple[float, float, int]:
         publisher = stack.start("publisher", [*me, "--publish", str(readings)])
         stack.wait("publisher", lambda: "encoded" in publisher.log.read_text(), LIMIT_S)
         before, began_s = process.cpu_times(), time.monotonic()
-        while (found := landed(stack.landing, how)) < readings:
+        while (count := landed(stack.landing, how)) < readings:
             receiver.check()
             if time.monotonic() - began_s > LIMIT_S:
-                sys.exit(f"{how}: {found} of {readings} readings after {LIMIT_S:.0f} s; {receiver.tail()}")
+                sys.exit(f"{how}: {count} of {readings} readings after {LIMIT_S:.0f} s; {receiver.tail()}")
             time.sleep(0.1)
         wall_s, after = time.monotonic() - began_s, process.cpu_times()
         publisher.process.wait(LIMIT_S)

@@ -71,12 +71,12 @@ def by_paper(n, given, states):
     """Def over the lattice after each of the first states, and CPU seconds."""
     process, state, clock, holds = (column[:states].tolist() for column in given[:4])
     true = {(p, s) for p, s, h in zip(process, state, holds, strict=True) if h}
-    lattice, found = PaperLatWin(n, (WINDOW,) * n), []
+    lattice, verdicts = PaperLatWin(n, (WINDOW,) * n), []
     began = time.process_time()
     for p, s, c in zip(process, state, clock, strict=True):
         lattice.push(p, s, tuple(c))
-        found.append(definitely(lattice.states, lambda g: all((p, x) in true for p, x in enumerate(g))))
-    return np.array(found), time.process_time() - began
+        verdicts.append(definitely(lattice.states, lambda g: all((p, x) in true for p, x in enumerate(g))))
+    return np.array(verdicts), time.process_time() - began
 
 
 def speed(options):
@@ -98,8 +98,8 @@ def speed(options):
         paper = ratio = ""
         if n in BY_PAPER:
             first = min(many, BY_PAPER[n])
-            found, took = by_paper(n, given, first)
-            if (found != verdicts[2, :first]).any():
+            of_paper, took = by_paper(n, given, first)
+            if (of_paper != verdicts[2, :first]).any():
                 sys.exit(f"n = {n}: found other verdicts by the paper's algorithm, expected the same")
             paper, ratio = f"{1e6 * took / first:.1f}", f"{1e6 * took / first / us['fed', 'causal']:.0f}"
         print(

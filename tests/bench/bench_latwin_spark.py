@@ -171,10 +171,10 @@ def main() -> None:
             walls, cpus = [], []
             for n in range(1 + options.rounds):
                 cpu, wall = cpu_s(), time.monotonic()
-                found = work(f"{what.replace(', ', '-').replace(' ', '-')}-{n}")
+                count = work(f"{what.replace(', ', '-').replace(' ', '-')}-{n}")
                 cpu, wall = cpu_s() - cpu, time.monotonic() - wall
-                if found != expected:
-                    sys.exit(f"{what}: found {found} verdicts, expected {expected}")
+                if count != expected:
+                    sys.exit(f"{what}: found {count} verdicts, expected {expected}")
                 if n:
                     walls.append(wall)
                     cpus.append(cpu)

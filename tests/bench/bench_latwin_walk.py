@@ -78,9 +78,9 @@ def filtered_by_itertools(window):
 def by_levels(window):
     """From the least one a level at a time."""
     n, first, clocks, size = len(window.first), window.first.tolist(), window.clocks.tolist(), window.count.tolist()
-    level, found = {tuple(a - b for a, b in zip(least(window), first, strict=True))}, 0
+    level, states = {tuple(a - b for a, b in zip(least(window), first, strict=True))}, 0
     while level:
-        found += len(level)
+        states += len(level)
         following = set()
         for g in level:
             for j in range(n):
@@ -88,7 +88,7 @@ def by_levels(window):
                 if after < size[j] and all(i == j or clocks[j][after][i] <= first[i] + g[i] for i in range(n)):
                     following.add((*g[:j], after, *g[j + 1 :]))
         level = following
-    return found
+    return states
 
 
 def definitely(window):
@@ -101,8 +101,8 @@ def rate(way, window, size, seconds):
     """Million CGSs a CPU second."""
     began, runs = time.process_time(), 0
     while runs == 0 or time.process_time() - began < seconds:
-        if (found := way(window)) != size:
-            sys.exit(f"{way.__name__}: found {found} global states, expected {size}")
+        if (count := way(window)) != size:
+            sys.exit(f"{way.__name__}: found {count} global states, expected {size}")
         runs += 1
     return runs * size / (time.process_time() - began) / 1e6
 
@@ -126,8 +126,8 @@ def main():
         for _ in range(options.rounds):
             for way in ways:
                 rates[way].append(rate(way, window, size, options.seconds))
-        for way, found in rates.items():
-            emitted = f"{max(found):>9.2f} {statistics.median(found):>10.2f}"
+        for way, speeds in rates.items():
+            emitted = f"{max(speeds):>9.2f} {statistics.median(speeds):>10.2f}"
             print(f"{name:<16} {size:>9} {way.__name__:<22} {emitted}", flush=True)
 
 

@@ -120,14 +120,14 @@ def gateway_core(events):
 def pairs_alone(events, rounds):
     """Microseconds a tuple to turn partners into a list of pairs, the partners being there."""
     op = make("eager")
-    found = [(index, op.partners(side, index, t_min, t_max, now)) for now, side, index, t_min, t_max in events]
-    found = [(index, partners) for index, partners in found[-2000:] if partners]
+    matched = [(index, op.partners(side, index, t_min, t_max, now)) for now, side, index, t_min, t_max in events]
+    matched = [(index, partners) for index, partners in matched[-2000:] if partners]
 
     def run():
-        for index, partners in found:
+        for index, partners in matched:
             list(zip(repeat(index), partners))
 
-    return timed(run, rounds)[0] / len(found) * 1e6
+    return timed(run, rounds)[0] / len(matched) * 1e6
 
 
 def eager_tuple_by_tuple(rounds, scale):

@@ -125,12 +125,12 @@ def main() -> None:
             }
             expected: Digest | None = None
             for name, work in ways.items():
-                cpu, wall, found = measure(work, options.rounds)
-                expected = report(name, rows, cpu, wall, found, expected, results)
+                cpu, wall, result = measure(work, options.rounds)
+                expected = report(name, rows, cpu, wall, result, expected, results)
             if rows == options.plain_rows:
                 test = within_probability(*ENDS, D_US) >= 0.8
-                cpu, wall, found = measure(lambda f=frames, t=test: plain(*f, t), 1, warm=0)
-                report("plain range join", rows, cpu, wall, found, expected, results)
+                cpu, wall, result = measure(lambda f=frames, t=test: plain(*f, t), 1, warm=0)
+                report("plain range join", rows, cpu, wall, result, expected, results)
     spark.stop()
     for text, above, below, size, target in (
         ("slab per task to scan", "slab per task, kernel", "scan only", options.rows, "at most 2"),
@@ -151,16 +151,16 @@ def report(
     rows: int,
     cpu: float,
     wall: float,
-    found: Digest | None,
+    result: Digest | None,
     expected: Digest | None,
     results: dict[tuple[str, int], float],
 ) -> Digest | None:
     """Print a line; the answer that all must give."""
     results[name, rows] = cpu
-    print(f"{name:34} {rows:>12} {cpu:8.2f} {wall:8.2f} {found[0] if found else '':>10}", flush=True)
-    if found and expected and found != expected:
-        sys.exit(f"{name}: found {found}, expected {expected}")
-    return expected or found
+    print(f"{name:34} {rows:>12} {cpu:8.2f} {wall:8.2f} {result[0] if result else '':>10}", flush=True)
+    if result and expected and result != expected:
+        sys.exit(f"{name}: found {result}, expected {expected}")
+    return expected or result
 
 
 if __name__ == "__main__":

@@ -28,13 +28,13 @@ ADVANCE_EVERY = 64
 def arrivals(rate: int, count: int) -> list[tuple[int, int, int, int]]:
     """(t_max, side, index, t_min) in the order of t_max."""
     chance = random.Random(rate)
-    found = []
+    tuples = []
     for side in (0, 1):
         at_us = EPOCH_US
         for index in range(count):
             at_us += chance.randint(0, 2_000_000 // rate)
-            found.append((at_us + chance.randint(RHO_US, PI_US), side, index, at_us))
-    return sorted(found)
+            tuples.append((at_us + chance.randint(RHO_US, PI_US), side, index, at_us))
+    return sorted(tuples)
 
 
 def run(events: list[tuple[int, int, int, int]]) -> StreamingJoin:

@@ -109,10 +109,10 @@ def checked(text: str, intervals: bool) -> int:
         if plan.mode == "certain":
             expected = definition.final(definition.Case(plan, len(TYPES), tuple(rows), k=10 * UNIT + LENGTH))
             _, matches, retracted = emitted(text, intervals, columns)
-            found = {tuple(row) for row in matches.tolist()} - {tuple(row) for row in retracted.tolist()}
-            if found != expected:
-                raise AssertionError(f"{text}, seed {seed}: found {sorted(found)}, expected {sorted(expected)}")
-            total += len(found)
+            standing = {tuple(row) for row in matches.tolist()} - {tuple(row) for row in retracted.tolist()}
+            if standing != expected:
+                raise AssertionError(f"{text}, seed {seed}: found {sorted(standing)}, expected {sorted(expected)}")
+            total += len(standing)
     if plan.mode == "certain" and not total:
         raise AssertionError(f"{text}: found no match on any short stream, expected some")
     return total
@@ -155,11 +155,11 @@ def _together(said: str, types: int, length: int, window: int) -> float:
     together, rows = _rate(patterns, names, codes, stream)
     alone = []
     for n in range(0, MANY, MANY // 20 + 1):
-        speed, found = _rate(patterns[n], names, codes, stream)
+        speed, matches = _rate(patterns[n], names, codes, stream)
         alone.append(speed)
-        if sorted(map(tuple, rows[rows[:, 0] == n, 1:].tolist())) != sorted(map(tuple, found[:, 1:].tolist())):
+        if sorted(map(tuple, rows[rows[:, 0] == n, 1:].tolist())) != sorted(map(tuple, matches[:, 1:].tolist())):
             raise AssertionError(
-                f"{texts[n]}: found other matches together than {len(found)} alone, expected equal ones"
+                f"{texts[n]}: found other matches together than {len(matches)} alone, expected equal ones"
             )
     one = len(alone) / sum(1 / speed for speed in alone)
     print(

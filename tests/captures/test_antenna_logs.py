@@ -68,9 +68,9 @@ def counted(emitted, certain):
     return len(emitted), len(certain), len(emitted - certain), len(certain - emitted)
 
 
-def tags(found):
+def tags(readings):
     """Without false reads."""
-    return [row for row in found if row.kind != "P"]
+    return [row for row in readings if row.kind != "P"]
 
 
 def test_the_tables_of_the_page_are_true_of_the_raw_logs(one, two):
@@ -126,6 +126,6 @@ def test_the_engine_tells_what_the_definition_gives_in_every_mode(two, mode):
     log = of_kind(two, "AW")
     expected = heard(log, "W", WAYS[f"heard, {mode}"])
     for arrival in (log, log[::-1]):
-        found = engine_heard(arrival, mode)
-        assert len(found) == len(expected)
-        assert set(found) == expected
+        by_engine = engine_heard(arrival, mode)
+        assert len(by_engine) == len(expected)
+        assert set(by_engine) == expected

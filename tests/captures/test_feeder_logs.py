@@ -15,7 +15,7 @@ DATA = folder("feeder-rfid")
 
 
 @pytest.fixture(scope="module")
-def found() -> list[Read]:
+def all_reads() -> list[Read]:
     """The rows of the raw logs, file after file."""
     return reads(DATA / "raw")
 
@@ -25,10 +25,10 @@ def test_every_row_of_the_real_logs_is_a_reading():
     assert check_feeder_logs(DATA / "raw") == (15_978, {})
 
 
-def test_the_numbers_of_the_page_are_true_of_the_raw_logs(found):
+def test_the_numbers_of_the_page_are_true_of_the_raw_logs(all_reads):
     """Visits, moves, those within ten hours and over a night, the longest, and what trust in arrival makes of it."""
-    true, naive = moves(sorted(found)), moves(found)
-    assert f"{len(visits(found, 30))} visit\n" in PAGE
+    true, naive = moves(sorted(all_reads)), moves(all_reads)
+    assert f"{len(visits(all_reads, 30))} visit\n" in PAGE
     assert lessons.table(PAGE) == {
         "move, in order of arrival": (len(naive), len(naive & true), len(naive - true), len(true - naive)),
         "move, the rule": (len(true), len(true), 0, 0),
@@ -41,15 +41,15 @@ def test_the_numbers_of_the_page_are_true_of_the_raw_logs(found):
     assert f"{sum(b.second < a.second for a, b in naive)} of its {len(naive - true)} wrong ones go back" in PAGE
 
 
-def test_moves_do_not_depend_on_the_order_of_arrival(found):
+def test_moves_do_not_depend_on_the_order_of_arrival(all_reads):
     """File after file, in order of time and backwards: each time the moves of the raw logs, and so within ten hours."""
-    true = moves(sorted(found))
-    for arrival in (found, sorted(found), found[::-1]):
+    true = moves(sorted(all_reads))
+    for arrival in (all_reads, sorted(all_reads), all_reads[::-1]):
         emitted = moves_by_the_engine(arrival, "336 h")
         assert set(emitted) == true
         assert len(emitted) == len(true)
     short = {(a, b) for a, b in true if b.second - a.second <= 10 * HOUR_S}
-    assert set(moves_by_the_engine(found, "10 h")) == short
+    assert set(moves_by_the_engine(all_reads, "10 h")) == short
 
 
 def test_the_whole_data_set_has_the_moves_that_it_is_known_for():

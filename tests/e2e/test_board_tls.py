@@ -59,14 +59,14 @@ def test_any_other_is_refused_with_a_reason(broker, where, wrong, tmp_path):
     else:
         ca_file = tmp_path / "empty.pem"
         ca_file.write_text("no certificate\n")
-    found = outcome(where, host, port, ca_file)
-    assert "connected" not in found
+    lines = outcome(where, host, port, ca_file)
+    assert "connected" not in lines
     if wrong == "no certificate in the file":
-        assert found == ["no line: ca_file: found no certificate, expected PEM"]
+        assert lines == ["no line: ca_file: found no certificate, expected PEM"]
     elif wrong == "no TLS":  # a plain broker hangs up on the first packet
-        assert found[-1] == "closed" or found[0].startswith("refused: ")
+        assert lines[-1] == "closed" or lines[0].startswith("refused: ")
     else:
-        assert found[0].startswith("refused: ")
+        assert lines[0].startswith("refused: ")
 
 
 def shown(where, folder, cert, key):
@@ -83,11 +83,11 @@ def test_a_server_that_asks_for_a_certificate_gets_it(broker, where, tmp_path):
     """With the certificate it lets the board in, without it does not; a key of somebody else is refused here."""
     files = shown(where, tmp_path, broker.cert, broker.key)
     assert "heard whole" in outcome(where, "localhost", broker.mutual, broker.ca, *files)
-    found = outcome(where, "localhost", broker.mutual, broker.ca)
-    assert "connected" not in found
+    lines = outcome(where, "localhost", broker.mutual, broker.ca)
+    assert "connected" not in lines
     (tmp_path / "none").write_bytes(b"no key")
-    [found] = outcome(where, "localhost", broker.mutual, broker.ca, files[0], tmp_path / "none")
-    assert found.startswith("no line: ")
+    [line] = outcome(where, "localhost", broker.mutual, broker.ca, files[0], tmp_path / "none")
+    assert line.startswith("no line: ")
 
 
 def test_all_certificates_of_a_file_are_read(broker):

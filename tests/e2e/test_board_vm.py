@@ -56,9 +56,9 @@ def mpremote(board, *words):
     return done.stdout
 
 
-def await_file(path, found, timeout_s=30):
+def await_file(path, is_complete, timeout_s=30):
     """Until the text of a file of the flash satisfies `found`."""
-    until(lambda: path.exists() and found(path.read_text()), path.name, timeout_s)
+    until(lambda: path.exists() and is_complete(path.read_text()), path.name, timeout_s)
 
 
 def test_mpremote_finds_a_board(tmp_path):
@@ -244,11 +244,11 @@ program = steps()
 def stored(flash):
     """What the flash_log in this flash holds, read on this Python: (boot, number, payload)."""
     flash_log = FlashLog(Flash(str(flash / "spool")), 3, 4096, 7)
-    found, message = [], flash_log.after(None)
+    messages, message = [], flash_log.after(None)
     while message is not None:
-        found.append((message.boot, message.first_seq, message.payload))
+        messages.append((message.boot, message.first_seq, message.payload))
         message = flash_log.after(message.next)
-    return found
+    return messages
 
 
 def test_the_ring_survives_cuts_within_any_write(tmp_path):
@@ -278,9 +278,9 @@ def test_the_ring_survives_cuts_within_any_write(tmp_path):
                     landed[values[0]] = values[1]
                 elif word == "durable" and len(values) == 3:
                     durable[values[0], values[1]] = values[2]
-            found = stored(tmp_path / "flash")
-            assert all(payload == bytes([number & 255]) * len(payload) for _, number, payload in found)
-            held = {(boot, number): len(payload) for boot, number, payload in found}
+            messages = stored(tmp_path / "flash")
+            assert all(payload == bytes([number & 255]) * len(payload) for _, number, payload in messages)
+            held = {(boot, number): len(payload) for boot, number, payload in messages}
             wanted = {key: size for key, size in durable.items() if landed.get(key[0], -1) < key[1]}
             assert {key: held.get(key) for key in wanted} == wanted
     assert boots == sorted(set(boots))

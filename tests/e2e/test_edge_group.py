@@ -92,7 +92,7 @@ class Office(Stack):
         Of each boot as far as its numbers are complete: what is missing is still on its way.
         """
         rows = list(self._rows(self.landing, None))  # all columns
-        found, following = [], {}
+        states, following = [], {}
         for row in sorted(rows, key=lambda row: (row["gateway"], row["boot"], row["seq"])):
             place = row["gateway"], row["boot"]
             if row["seq"] != following.get(place, 0):
@@ -106,8 +106,8 @@ class Office(Stack):
                 value=None if row["value"] is None else json.loads(row["value"]),
                 clock_state=row["clock_state"], vclock=row["vclock"],
             )  # fmt: skip
-            found.append((*place, state_of(r), r.t_min, r.t_max))
-        return found
+            states.append((*place, state_of(r), r.t_min, r.t_max))
+        return states
 
 
 @pytest.fixture

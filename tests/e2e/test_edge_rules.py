@@ -53,27 +53,27 @@ def expected(rule: CorrelateRule, readings: dict, boot: int, first_seq: int) -> 
         [r for (b, s), r in readings.items() if (b, r.stream) == (boot, stream.pattern) and s >= first_seq]
         for stream in (rule.a, rule.b)
     ]
-    found = {}
+    pairs = {}
     for x in sides[0]:
         for y in sides[1]:
             ends = x.t_min, x.t_max, y.t_min, y.t_max
             if rule.condition.holds(*ends):
                 num, den = rule.condition.ratio(*ends)
                 stamp = max(x.t_min, y.t_min), max(x.t_max, y.t_max)
-                found[(boot, x.seq), (boot, y.seq)] = (num * 1_000_000 // den, *stamp)
-    return found
+                pairs[(boot, x.seq), (boot, y.seq)] = (num * 1_000_000 // den, *stamp)
+    return pairs
 
 
 def derived(readings: dict, boot: int) -> dict:
     """What the agent derived in a boot, in the same form; no pair twice."""
-    found = {}
+    pairs = {}
     for r in readings.values():
         if r.stream == DERIVED and r.boot == boot:
             pair = (r.attrs["a_boot"], r.attrs["a_seq"]), (r.attrs["b_boot"], r.attrs["b_seq"])
-            assert pair not in found
+            assert pair not in pairs
             assert (r.kind, r.unit, r.key, r.clock_state) == ("measure", "[ppm]", None, "bounded")
-            found[pair] = (r.value, r.t_min, r.t_max)
-    return found
+            pairs[pair] = (r.value, r.t_min, r.t_max)
+    return pairs
 
 
 def test_a_rule_is_sent_runs_survives_a_restart_and_is_withdrawn(bench):

@@ -51,12 +51,12 @@ def test_a_reader_prints_its_port_and_reports_with_the_faults_asked_for(tmp_path
     options = ("--seed", "3", "--rate", "10", "--flipped", "300", "--truth", str(truth))
     with running("reader", "rdm6300", *options) as process:
         path = process.stdout.readline().strip()
-        decode, found = READERS["rdm6300"].new_decoder(), []
+        decode, keys = READERS["rdm6300"].new_decoder(), []
         with serial.Serial(path, 9600, timeout=0.1) as port:
             until_s = time.monotonic() + LIMIT_S
-            while len(found) < 20 and time.monotonic() < until_s:
+            while len(keys) < 20 and time.monotonic() < until_s:
                 for frame in decode.feed(port.read(64)):
-                    found += [s.key for s in READERS["rdm6300"].sightings(frame)]
+                    keys += [s.key for s in READERS["rdm6300"].sightings(frame)]
         process.send_signal(signal.SIGINT)
         figures = json.loads(process.stderr.read().strip().splitlines()[-1])
         assert process.wait(LIMIT_S) == 0
@@ -64,8 +64,8 @@ def test_a_reader_prints_its_port_and_reports_with_the_faults_asked_for(tmp_path
     assert figures["reported"] == len(entries)
     assert figures["damaged"] == sum(bool(e.damaged) for e in entries) > 0
     whole = [entry.key for entry in entries if not entry.damaged]
-    assert len(found) >= 20
-    assert [key for key in found if key in whole] == whole[: len(found)]
+    assert len(keys) >= 20
+    assert [key for key in keys if key in whole] == whole[: len(keys)]
     assert not Path(path).exists()
 
 
@@ -136,6 +136,6 @@ def test_a_simulated_sensor_sends_lines_that_are_read():
     sensor.power_on(0)
     sensor.load([Sighting(10, "s", 0, "0A"), Sighting(200_000, "s", 1, "0B")], 0)
     data = b"".join(piece.data for piece in sensor.due(1_000_000))
-    found = [observed(frame, "probe", "temperature") for frame in decoder("line").feed(data)]
-    assert [one.key for one in found] == ["0A", "0B"]
-    assert all(18 <= one.value <= 24 for one in found)
+    measures = [observed(frame, "probe", "temperature") for frame in decoder("line").feed(data)]
+    assert [one.key for one in measures] == ["0A", "0B"]
+    assert all(18 <= one.value <= 24 for one in measures)

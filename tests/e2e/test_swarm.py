@@ -22,18 +22,18 @@ def test_everything_made_is_landed_once_and_measured(tmp_path):
     command = [*COMMAND, "--rate", "300", "--seconds", "3", "--json", "--keep", str(keep)]
     done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False, timeout=LIMIT_S)
     assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads(done.stdout)
-    assert found["exact"]
-    assert 600 < found["made"] == found["landed"] < 1200
-    assert (found["missing"], found["repeated"], found["different"]) == (0, 0, 0)
-    [step] = found["steps"]
+    summary = json.loads(done.stdout)
+    assert summary["exact"]
+    assert 600 < summary["made"] == summary["landed"] < 1200
+    assert (summary["missing"], summary["repeated"], summary["different"]) == (0, 0, 0)
+    [step] = summary["steps"]
     assert 0 < step["p50_s"] <= step["p99_s"] < LIMIT_S
     assert step["ingest_cores"] > 0
     assert 0 < step["messages"] <= step["made"]
-    needs = found["computed_needs"]
+    needs = summary["computed_needs"]
     assert needs is None or needs["readings_s"] > 100 * step["offered"]
     rows = sum(pq.read_metadata(path).num_rows for path in (keep / "landing").glob("hour=*/part-*.parquet"))
-    assert rows == found["made"]
+    assert rows == summary["made"]
 
 
 class Meddled(Swarm):

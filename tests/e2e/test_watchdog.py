@@ -61,9 +61,9 @@ def name(request, tmp_path):
 
 @pytest.fixture
 def manager(name):
-    found = Manager(name)
-    yield found
-    found.close()
+    service_manager = Manager(name)
+    yield service_manager
+    service_manager.close()
 
 
 @pytest.fixture

@@ -91,11 +91,11 @@ def live(flash, durable, boots, acked):
 
 
 def stored(flash_log):
-    found, message = [], flash_log.after(None)
+    messages, message = [], flash_log.after(None)
     while message is not None:
-        found.append((message.boot, message.first_seq, message.count, message.payload))
+        messages.append((message.boot, message.first_seq, message.count, message.payload))
         message = flash_log.after(message.next)
-    return found
+    return messages
 
 
 def run(fresh, left):
@@ -116,15 +116,15 @@ def run(fresh, left):
     device = Device()
     os.mount(os.VfsLfs2(device, readsize=32, progsize=32, lookahead=32), "/f")
     flash_log = FlashLog(Flash("/f"), 3, 150, 7)
-    found = stored(flash_log)
+    messages = stored(flash_log)
     own = [m for m in durable if acked.get(m[0], -1) < m[1] + m[2] - 1]
-    if [m for m in found if m in own] != own:
+    if [m for m in messages if m in own] != own:
         wrong = "lost"
-    elif len([m for m in found if m not in durable]) > 1:
+    elif len([m for m in messages if m not in durable]) > 1:
         wrong = "invented"
     elif boots and flash_log.boot <= max(boots):
         wrong = "boot again"
-    elif sum([m[2] for m in found]) != flash_log.readings:
+    elif sum([m[2] for m in messages]) != flash_log.readings:
         wrong = "miscounted"
     os.umount("/f")
     return wrong, done

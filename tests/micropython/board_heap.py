@@ -155,25 +155,25 @@ def main(argv):
     before = gc.mem_alloc()
     board = made(kind, folder, json.loads(more))
     yield
-    found = {}
+    results = {}
     for stage in stages(kind, board):
         if stage is not None and what == "held":
             gc.collect()
             yield
-            found[stage] = gc.mem_alloc() - before
+            results[stage] = gc.mem_alloc() - before
         elif stage is not None:
-            found[stage] = board.flash_log.next_seq
+            results[stage] = board.flash_log.next_seq
         yield
     if what == "held":
         import micropython
 
-        print(json.dumps(found))
+        print(json.dumps(results))
         micropython.mem_info(1)
         return
     store = board.agent.store
-    found["stored"], found["refused"] = board.agent.readers[0].readings - store.refused, store.refused
-    found["faults"], found["published"] = board.faults, Line.kinds
-    print(json.dumps(found))
+    results["stored"], results["refused"] = board.agent.readers[0].readings - store.refused, store.refused
+    results["faults"], results["published"] = board.faults, Line.kinds
+    print(json.dumps(results))
 
 
 if __name__ == "__main__":

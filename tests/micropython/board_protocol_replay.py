@@ -41,14 +41,14 @@ DECODERS = (
 def prob(args, expected):
     a_min, a_max, b_min, b_max, lo, hi = args
     ends = (a_min, a_max, b_min, b_max)
-    found = (
+    results = (
         (p.prob_deadline(*ends, hi), p.ratio_deadline(*ends, hi)),
         (p.prob_delay(*ends, lo), p.ratio_delay(*ends, lo)),
         (p.prob_within(*ends, hi), p.ratio_within(*ends, hi)),
         (p.prob_between(*ends, lo, hi), p.ratio_between(*ends, lo, hi)),
     )
     for n in range(4):
-        value, ratio = found[n]
+        value, ratio = results[n]
         other = struct.unpack(">d", bytes.fromhex(expected[n]))[0]
         if value != other and (ratio[1] <= 1 << 53 or abs(value - other) > 4.5e-16 * other):
             return False
@@ -58,8 +58,8 @@ def prob(args, expected):
 def batch(data, fields):
     data = bytes.fromhex(data)
     readings = decode_batch(data)
-    found = cbor.dumps([[getattr(r, f) for f in FIELDS] for r in readings])
-    return found == bytes.fromhex(fields) and encode_batch(readings) == data and decode_batch(data) == readings
+    fields_again = cbor.dumps([[getattr(r, f) for f in FIELDS] for r in readings])
+    return fields_again == bytes.fromhex(fields) and encode_batch(readings) == data and decode_batch(data) == readings
 
 
 def message(kind, data):
@@ -68,14 +68,14 @@ def message(kind, data):
 
 
 def hostile(data, expected):
-    found = []
+    results = []
     for decode in DECODERS:
         try:
             decode(bytes.fromhex(data))
-            found.append(1)
+            results.append(1)
         except WireError:
-            found.append(0)
-    return found == expected
+            results.append(0)
+    return results == expected
 
 
 CHECKS = {"prob": prob, "batch": batch, "message": message, "bytes": hostile}

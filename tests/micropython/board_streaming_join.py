@@ -98,8 +98,8 @@ def measure(rate, d_us, count):
     gc.collect()
     yield
     held, free = gc.mem_alloc() - before, gc.mem_free()
-    found = {"us": spent // count, "matches": 2 * join.pairs // count, "kept": join.kept, "held": held, "free": free}
-    print(json.dumps(found))
+    results = {"us": spent // count, "matches": 2 * join.pairs // count, "kept": join.kept, "held": held, "free": free}
+    print(json.dumps(results))
 
 
 if __name__ == "__main__":

@@ -21,18 +21,18 @@ def lives():
     here = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(here)
     kept = here.flash_log_module.MESSAGE_BYTES_MAX
-    found = {}
+    events = {}
     for seed in SEEDS:
-        rows = found[seed] = []
+        rows = events[seed] = []
         here.run(seed, lambda row, rows=rows: rows.append(json.loads(json.dumps(row))))
     here.flash_log_module.MESSAGE_BYTES_MAX = here.store_module.MESSAGE_BYTES_MAX = kept
-    return found
+    return events
 
 
 def test_the_vm_says_the_same(lives):
     """Every reading, every beat, every status of four lives."""
-    found = run_on_board(SCRIPT, *map(str, ON_THE_VM), heap="272k").splitlines()
-    assert [json.loads(line) for line in found] == [row for seed in ON_THE_VM for row in lives[seed]]
+    lines = run_on_board(SCRIPT, *map(str, ON_THE_VM), heap="272k").splitlines()
+    assert [json.loads(line) for line in lines] == [row for seed in ON_THE_VM for row in lives[seed]]
 
 
 def readings(rows):
@@ -59,9 +59,9 @@ def test_numbers_have_no_gap_and_one_content(lives, seed):
 def test_every_reading_came_or_is_told_by_a_gap(lives, seed):
     """Of boards whose power never went: readings that came, and those that gaps count, are all there were."""
     _, made, boots, refused, *_ = lives[seed][-1]
-    found = readings(lives[seed]).values()
-    tags = [key for kind, key, *_ in found if kind == "tag"]
-    reported = sum(value for kind, _, value, *_ in found if kind == "gap")
+    sent = readings(lives[seed]).values()
+    tags = [key for kind, key, *_ in sent if kind == "tag"]
+    reported = sum(value for kind, _, value, *_ in sent if kind == "gap")
     assert len(tags) == len(set(tags)) <= made
     if boots == 1:
         assert reported == refused == [row[4] for row in lives[seed] if row[0] == "heartbeat"][-1]
@@ -91,7 +91,7 @@ def test_a_promise_is_kept(lives, seed):
 
 def test_the_lives_had_all_that_they_are_for(lives):
     """Promises, gaps, boots, stamps with and without a bound, messages sent again, in some of them."""
-    rows = [row for found in lives.values() for row in found]
+    rows = [row for life in lives.values() for row in life]
     ends = [row for row in rows if row[0] == "end"]
     assert sum(row[0] == "heartbeat" and row[2] is not None for row in rows) > 100
     assert any(row[2] > 1 for row in ends)

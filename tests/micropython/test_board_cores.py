@@ -57,8 +57,8 @@ def test_the_clock_of_a_board_counts_there_as_here(tmp_path):
     path = tmp_path / "cases.jsonl"
     path.write_text("".join(json.dumps(case) + "\n" for case in cases))
     expected = [script("board_clock").replay(case) for case in cases]
-    found = run_on_board(HERE / "board_clock.py", str(path)).splitlines()
-    assert [json.loads(line) for line in found] == expected
+    lines = run_on_board(HERE / "board_clock.py", str(path)).splitlines()
+    assert [json.loads(line) for line in lines] == expected
     assert sum(type(result) is str for results in expected for result in results) > 50
     assert sum(type(result) is list for results in expected for result in results) > 300
 

@@ -37,8 +37,8 @@ def largest_block(heap_map):
     """Bytes of the largest piece in use in a map of the heap: a letter and the `=` behind it."""
     blocks = ""
     for line in heap_map.splitlines():
-        if found := re.match(r"[0-9a-f]{5,8}: (.*)$", line):
-            blocks += found[1].replace(" ", "")
+        if match := re.match(r"[0-9a-f]{5,8}: (.*)$", line):
+            blocks += match[1].replace(" ", "")
         elif "lines all free" in line:
             blocks += "."
     return BLOCK_BYTES * max(len(piece) for piece in re.findall(r"[^.=]=*", blocks))
@@ -66,15 +66,15 @@ def test_what_a_board_holds(kind, more):
     assert largest_block(reported) <= PIECE_BYTES_MAX
 
 
-def check_worked(found, more):
+def check_worked(results, more):
     """Every reading was stored or refused, and what was stored is published, with heartbeats in between."""
-    assert found["faults"] == 0
-    assert found["refused"] > 0
-    assert found["stored"] > 1000
-    assert found["stored"] - BATCH_MAX <= found["connected"] <= found["stored"] + MORE_MAX
-    assert found["published"]["obs"] > 30
-    assert found["published"]["heartbeat"] > 3
-    assert (found["published"].get("state", 0) > 0) == ("group" in more)
+    assert results["faults"] == 0
+    assert results["refused"] > 0
+    assert results["stored"] > 1000
+    assert results["stored"] - BATCH_MAX <= results["connected"] <= results["stored"] + MORE_MAX
+    assert results["published"]["obs"] > 30
+    assert results["published"]["heartbeat"] > 3
+    assert (results["published"].get("state", 0) > 0) == ("group" in more)
 
 
 @pytest.mark.parametrize(

@@ -49,12 +49,12 @@ def test_replayed_reads_give_the_same_stamps_on_the_board(tmp_path):
     cases.append({"args": [9600, 1000, 1000, 0], "calls": [*many, ["window", [0, 14]], ["window", [150, 164]]]})
     path = tmp_path / "cases.jsonl"
     path.write_text("".join(json.dumps(case) + "\n" for case in cases))
-    found = [json.loads(line) for line in run_on_board(SCRIPT, str(path)).splitlines()]
+    stamped = [json.loads(line) for line in run_on_board(SCRIPT, str(path)).splitlines()]
     spec = importlib.util.spec_from_file_location("edge_stamp_replay", SCRIPT)
     here = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(here)
     expected = [here.replay(case) for case in cases]
-    assert found == expected
+    assert stamped == expected
     assert any(results[-1] for results in expected)
     assert any("have not arrived" in str(r) or "bytes arrived" in str(r) for results in expected for r in results)
 

@@ -77,4 +77,4 @@ def test_a_traceback_shows_the_lines_and_names_of_the_sources(tmp_path):
         ("whenabouts_edge/board/config.py", "_table"),
     ]
     lines = [(REPOSITORY / "edge" / file).read_text().splitlines()[int(line) - 1] for file, line, _ in calls]
-    assert all(found in line for found, line in zip(["_checked(", "checked(", "_table(", "raise "], lines, strict=True))
+    assert all(word in line for word, line in zip(["_checked(", "checked(", "_table(", "raise "], lines, strict=True))

@@ -83,8 +83,8 @@ def test_what_a_gateway_is_given_makes_the_same_states_on_the_board(tmp_path):
     path = tmp_path / "cases.jsonl"
     path.write_text("\n".join(lines) + "\n")
     expected = list(script().replay(lines))
-    found = [json.loads(line) for line in run_on_board(SCRIPT, "replay", str(path)).splitlines()]
-    assert found == json.loads(json.dumps(expected))
+    results = [json.loads(line) for line in run_on_board(SCRIPT, "replay", str(path)).splitlines()]
+    assert results == json.loads(json.dumps(expected))
     totals = [result for result in expected if isinstance(result, list) and result and isinstance(result[0], int)]
     assert sum(total[0] for total in totals) > len(cases), "views must have changed"
     assert sum(total[1] for total in totals) > len(cases)

@@ -113,6 +113,6 @@ def test_module_compiles_for_boards(module, tmp_path):
 def test_broken_json_on_the_board(tmp_path):
     """Half an object, and one nested deeper than a stack reaches, are damaged lines there as here."""
     cases = [_case("line", line) for line in (b'{"t": \n', b'{"t": ' + b"[" * 60 + b"\n")]
-    found = _on_board(cases, tmp_path)
-    assert [result["frames"] for result in found] == [result["frames"] for result in _here(cases)]
-    assert [result["counters"]["bad_content"] for result in found] == [1, 1]
+    results = _on_board(cases, tmp_path)
+    assert [result["frames"] for result in results] == [result["frames"] for result in _here(cases)]
+    assert [result["counters"]["bad_content"] for result in results] == [1, 1]

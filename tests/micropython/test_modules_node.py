@@ -80,10 +80,10 @@ def test_sockets_and_time_are_the_same(echo, closed, where):
     """A name, an echo larger than any buffer, its end, a refused connection, packets, ticks, random bytes: on all three."""
     if where == "here":
         words = [sys.executable, str(SCRIPT), str(echo), str(closed)]
-        found = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
+        output = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
     else:
-        found = (run_on_node if where == "node" else run_on_board)(SCRIPT, str(echo), str(closed))
-    assert found.splitlines() == REPORTED
+        output = (run_on_node if where == "node" else run_on_board)(SCRIPT, str(echo), str(closed))
+    assert output.splitlines() == REPORTED
 
 
 BETWEEN = """
@@ -110,8 +110,8 @@ def test_the_end_of_a_line_is_never_told_before_its_last_bytes():
     """
     script = BETWEEN % json.dumps((REPOSITORY / "firmware_sim/whenabouts_sim/boards/channels.mjs").as_uri())
     words = [str(node()), "--input-type=module", "--eval", script]
-    found = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
-    assert json.loads(found) == [None, 3, 0]
+    output = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert json.loads(output) == [None, 3, 0]
 
 
 WATCHED = """

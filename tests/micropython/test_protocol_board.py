@@ -120,14 +120,14 @@ def damaged(draw):
 
 
 def verdicts(data):
-    found = []
+    results = []
     for decode in DECODERS:
         try:
             decode(data)
-            found.append(1)
+            results.append(1)
         except WireError:
-            found.append(0)
-    return found
+            results.append(0)
+    return results
 
 
 def test_hostile_bytes_get_the_same_verdict(tmp_path):

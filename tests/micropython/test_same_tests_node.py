@@ -18,10 +18,10 @@ HERE = Path(__file__).parent
 def module(name):
     """A module of tests beside this one, running its scripts on a simulated board."""
     spec = importlib.util.spec_from_file_location(f"{name}_on_node", HERE / f"{name}.py")
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    found.run_on_board = run_on_node
-    return found
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    loaded.run_on_board = run_on_node
+    return loaded
 
 
 agent, cores = module("test_board_agent"), module("test_board_cores")

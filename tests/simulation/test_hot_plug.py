@@ -72,9 +72,9 @@ class Host:
 
 @pytest.fixture
 def adapter(tmp_path):
-    found = Adapter(tmp_path / "usb-FTDI-if00")
-    yield found
-    found.unplug()
+    usb_adapter = Adapter(tmp_path / "usb-FTDI-if00")
+    yield usb_adapter
+    usb_adapter.unplug()
 
 
 def is_reading(host, device):

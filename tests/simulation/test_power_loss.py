@@ -64,15 +64,15 @@ class Disk:
 
     def after_a_cut(self, kept, chance):
         """The files as they may be found."""
-        found = {}
+        files = {}
         for name, data in self.files.items():
             if name in self.unnamed and (kept == "nothing" or (kept != "everything" and chance.random() < 0.5)):
                 continue
             for line in self.pending[name]:
                 if kept == "everything" or (kept != "nothing" and chance.random() < 0.5):
                     data = applied(data, line, chance if kept == "some sectors" else None)
-            found[name] = data
-        return found
+            files[name] = data
+        return files
 
 
 def applied(data, line, torn_by=None):
@@ -128,25 +128,25 @@ def lost(files, said, folder):
     spool = Spool(folder / "spool.sqlite", 1 << 30)
     try:
         assert spool.quarantined is None
-        found = {m.position: m for m in spool.after(None, 10**6)}
+        kept = {m.position: m for m in spool.after(None, 10**6)}
         missing = []
         for position, (last, payload) in said.stored.items():
             if last <= said.landed.get(position[0], -1):
-                if position in found:
+                if position in kept:
                     missing.append(position)
-            elif position in found:
-                assert found[position].payload == payload
+            elif position in kept:
+                assert kept[position].payload == payload
             elif last > said.landing.get(position[0], -1):
                 missing.append(position)
-        missing += misplaced(spool, found, said)
-        in_flight = [m for position, m in found.items() if position not in said.stored]
+        missing += misplaced(spool, kept, said)
+        in_flight = [m for position, m in kept.items() if position not in said.stored]
         assert len(in_flight) <= 1
-        for message in found.values():
+        for message in kept.values():
             readings = readings_of(message.payload)
             assert [(r.boot, r.seq) for r in readings] == [
                 (message.boot, seq) for seq in range(message.first_seq, message.last_seq + 1)
             ]
-        assert spool.state.readings == sum(m.last_seq - m.first_seq + 1 for m in found.values())
+        assert spool.state.readings == sum(m.last_seq - m.first_seq + 1 for m in kept.values())
         if not missing:
             assert all(boot >> BOOT_RANDOM_BITS < spool.boot >> BOOT_RANDOM_BITS for boot in said.boots)
         assert spool.boot not in said.boots
@@ -158,11 +158,11 @@ def lost(files, said, folder):
     return missing
 
 
-def misplaced(spool, found, said):
+def misplaced(spool, kept, said):
     """Readings that wait for the clock and are lost, or both wait and are stored."""
     waiting = [one.key for one in spool.waiting.read("bench", "gw")]
     assert len(waiting) == len(set(waiting))
-    stored = {r.key for message in found.values() for r in readings_of(message.payload)}
+    stored = {r.key for message in kept.values() for r in readings_of(message.payload)}
     gone = {r.key for _, payload in said.stored.values() for r in readings_of(payload)}
     return [key for key in waiting if key in stored | gone] + sorted(said.kept - set(waiting) - stored - gone)
 
@@ -211,8 +211,8 @@ def test_a_power_cut_at_any_write_takes_nothing_that_was_stored(tmp_path, quick,
 
 def test_a_spool_that_does_not_wait_for_the_disk_would_lose_readings(tmp_path, quick):
     """The same cuts find what synchronous=NORMAL loses: the test above can fail."""
-    found = [missing for _, _, missing in cuts(written(tmp_path, 1, "careless"), quick, 1)]
-    assert sum(bool(missing) for missing in found) > 20
+    missing_by_cut = [missing for _, _, missing in cuts(written(tmp_path, 1, "careless"), quick, 1)]
+    assert sum(bool(missing) for missing in missing_by_cut) > 20
 
 
 def test_a_disk_that_refuses_any_call_costs_only_what_is_refused(tmp_path):
@@ -233,13 +233,13 @@ def test_a_disk_that_refuses_any_call_costs_only_what_is_refused(tmp_path):
     for number, said, _ in rounds:
         spool = Spool(tmp_path / f"{number}.sqlite", 1 << 30)
         assert spool.quarantined is None
-        found = {m.position: m for m in spool.after(None, 10**6)}
-        assert misplaced(spool, found, said) == []
+        kept = {m.position: m for m in spool.after(None, 10**6)}
+        assert misplaced(spool, kept, said) == []
         spool.close()
         [boot] = said.boots
         for (_, first), (last, payload) in said.stored.items():
             if last > said.landing.get(boot, -1):
-                assert found[boot, first].payload == payload
-        assert len(set(found) - set(said.stored)) == 1  # what was appended when the disk was well again
+                assert kept[boot, first].payload == payload
+        assert len(set(kept) - set(said.stored)) == 1  # what was appended when the disk was well again
         numbers = [seq for (_, first), (last, _) in sorted(said.stored.items()) for seq in range(first, last + 1)]
         assert numbers == list(range(len(numbers)))

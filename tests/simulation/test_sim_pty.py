@@ -53,8 +53,8 @@ class Reading:
 
 
 def keys(data, kind):
-    found = decoder(kind)
-    return [seen.key for frame in found.feed(bytes(data)) + found.flush() for seen in READERS[kind].sightings(frame)]
+    decode = decoder(kind)
+    return [seen.key for frame in decode.feed(bytes(data)) + decode.flush() for seen in READERS[kind].sightings(frame)]
 
 
 def sim_clock(speed=SPEED):
@@ -78,9 +78,9 @@ def sound(link):
     return [entry.key for entry in link.emitted if not entry.damaged]
 
 
-def is_within(wanted, found):
+def is_within(wanted, items):
     """Whether `wanted` is a subsequence of `found`."""
-    rest = iter(found)
+    rest = iter(items)
     return all(key in rest for key in wanted)
 
 
@@ -144,8 +144,8 @@ def test_a_host_may_close_the_port_and_open_it_again(tmp_path):
         second.wait_for(lambda: len(second.data) > 14, "keep-alives without a new start")
         second.close()
         assert second.error is None
-    found = decoder("m6e")
-    assert {frame.kind for frame in found.feed(bytes(second.data))} == {"keepalive"}
+    decode = decoder("m6e")
+    assert {frame.kind for frame in decode.feed(bytes(second.data))} == {"keepalive"}
     assert link.core.bad_commands == 0
 
 

@@ -44,15 +44,15 @@ def test_the_batch_job_is_the_definition_however_small_the_groups(spark, tmp_pat
     """Two shards, slabs of a few dozen events wherever a window bounds the rule; attributes read by Spark from JSON."""
     job, rows = rule(name), random_readings(seed=len(name), count=160, span_ms=3000)
     landing = landed(tmp_path / "landing", rows)
-    found, counts = published(spark, tmp_path, job, landing, shards=2, group_rows=30)
+    folder, counts = published(spark, tmp_path, job, landing, shards=2, group_rows=30)
     wanted = expected(job, rows)
     assert len(wanted) > 3
-    assert as_matches(pq.read_table(found)) == wanted
+    assert as_matches(pq.read_table(folder)) == wanted
     if name in ("inner", "trailing", "across", "repeated"):
         assert len(counts) > 2, "shards were cut in time"
     if name == "inner":
-        found, _ = published(spark, tmp_path, job, landing, shards=3)
-        assert as_matches(pq.read_table(found)) == wanted
+        folder, _ = published(spark, tmp_path, job, landing, shards=3)
+        assert as_matches(pq.read_table(folder)) == wanted
 
 
 def test_causal_order_is_what_gateways_knew(spark, tmp_path):
@@ -85,11 +85,11 @@ def test_repeated_files_change_no_result_and_are_counted_once(spark, tmp_path):
 
     assert len(counts) > 2
     assert len(list(file.iterdir())) == 1, "few rows of many groups are one part"
-    found = pq.read_table(file)
-    assert as_matches(found) == expected(job, rows)
+    matches = pq.read_table(file)
+    assert as_matches(matches) == expected(job, rows)
     assert total(counts)["readings"] == relevant(rows)
     assert total(counts)["repeats"] == 2 * relevant(rows[0::3])
-    assert total(counts)["matches"] == found.num_rows
+    assert total(counts)["matches"] == matches.num_rows
 
 
 def test_stamps_at_the_ends_of_time_neither_overflow_nor_disturb(spark, tmp_path):
@@ -111,6 +111,6 @@ def test_a_landing_without_a_match_gives_an_empty_readable_result(spark, tmp_pat
     """No match: a file with the schema and no rows."""
     landing = landed(tmp_path / "landing", [reading("g0", 0, "shelf/1", "x", 0, 0)] * 3)
     published(spark, tmp_path, rule("inner"), landing)
-    found = pq.read_table(tmp_path / "out")
-    assert found.num_rows == 0
-    assert pa.types.is_list(found.schema.field("events").type)
+    matches = pq.read_table(tmp_path / "out")
+    assert matches.num_rows == 0
+    assert pa.types.is_list(matches.schema.field("events").type)

@@ -23,8 +23,8 @@ def groups_of(count, processes=3, steps=30):
 
 def run(spark, job, folder, shards=2):
     """The rows told, and what was counted."""
-    found, counts = publish_whole(LATWIN, [job], spark, folder / "landing", folder / "out", shards)
-    return pq.read_table(found), counts
+    path, counts = publish_whole(LATWIN, [job], spark, folder / "landing", folder / "out", shards)
+    return pq.read_table(path), counts
 
 
 def test_every_group_that_the_rule_names_is_its_definition(spark, tmp_path):
@@ -38,13 +38,13 @@ def test_every_group_that_the_rule_names_is_its_definition(spark, tmp_path):
         land(tmp_path / "landing", rows[n::3], n, hour=f"2026-11-20T1{n}")
     for n in range(5):
         watermark(tmp_path / "landing", dict.fromkeys(["g0", "g1", "g2"], FOREVER_US), n, site=f"hall{n}")
-    found, counts = run(spark, definitely(3, '"office-+"'), tmp_path)
+    verdicts, counts = run(spark, definitely(3, '"office-+"'), tmp_path)
     wanted = {name: choices(some, 3) for name, some in groups.items()}
     assert sum(map(len, wanted.values())) > 5
-    by_group = {name: emitted([r for r in found.to_pylist() if r["group"] == name]) for name in wanted}
+    by_group = {name: emitted([r for r in verdicts.to_pylist() if r["group"] == name]) for name in wanted}
     assert by_group == wanted
     summed = total(counts)
-    assert summed["verdicts"] == found.num_rows
+    assert summed["verdicts"] == verdicts.num_rows
     assert summed["readings"] + summed["repeats"] == sum(map(len, groups.values()))
 
 
@@ -59,8 +59,8 @@ def test_a_verdict_names_the_readings_that_began_the_runs(spark, tmp_path):
         state(1, 10, (0, 1), EPOCH_US + 20_000, EPOCH_US + 21_000, False),
     ]
     land(tmp_path / "landing", rows, 0)
-    found, _ = run(spark, definitely(2), tmp_path)
-    [row] = found.to_pylist()
+    verdicts, _ = run(spark, definitely(2), tmp_path)
+    [row] = verdicts.to_pylist()
     assert (row["group"], row["view"], row["verdict"], row["status"]) == ("office", 7, "definitely", "emitted")
     assert (row["t_min"], row["t_max"]) == (EPOCH_US + 5000, EPOCH_US + 6000)
     assert [(s["name"], s["gateway"], s["seq"], s["state"]) for s in row["states"]] == [
@@ -73,16 +73,16 @@ def test_rules_over_windows_run_in_spark_too(spark, tmp_path):
     """POSSIBLY of a choice, which the lattice decides: a row when a period begins."""
     rows = states_of(simulate(random.Random(3), 3, 40))
     land(tmp_path / "landing", rows, 0)
-    found, _ = run(spark, rule("POSSIBLY 2 OF (s0, s1, s2) WINDOW 4"), tmp_path)
-    assert found.num_rows > 0
-    assert set(found["verdict"].to_pylist()) == {"possibly"}
-    assert all(len(states) == 3 for states in found["states"].to_pylist())
+    verdicts, _ = run(spark, rule("POSSIBLY 2 OF (s0, s1, s2) WINDOW 4"), tmp_path)
+    assert verdicts.num_rows > 0
+    assert set(verdicts["verdict"].to_pylist()) == {"possibly"}
+    assert all(len(states) == 3 for states in verdicts["states"].to_pylist())
 
 
 def test_what_says_it_is_a_state_and_is_none_is_counted(spark, tmp_path):
     """Attributes without a group, and an empty landing gives a readable result."""
     bad = {**state(0, 0, (0, 0), 0, 0, True), "attrs": "{}"}
     land(tmp_path / "landing", [bad, {**bad, "seq": 1, "attrs": "no json"}], 0)
-    found, counts = run(spark, definitely(2), tmp_path)
-    assert found.num_rows == 0
+    verdicts, counts = run(spark, definitely(2), tmp_path)
+    assert verdicts.num_rows == 0
     assert total(counts)["wrong"] == 2

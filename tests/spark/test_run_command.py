@@ -222,19 +222,19 @@ def run(folder, *more):
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "problem"),
     [
         ('STREAM a FROM "a" DELAY 1 s', "found no RULE, expected one"),
         ("RULE x SEQ(a, b) WITHIN 1 s PER key", "rule.wa:1:15: found b, expected one of the declared streams"),
         (RULES + "RULE ever SEQ(shelf a, exit e) WITHIN 1 s PER key COUNT", "found COUNT without EVERY in rule ever"),
     ],
 )
-def test_a_file_that_cannot_run_is_refused(folder, text, found):
+def test_a_file_that_cannot_run_is_refused(folder, text, problem):
     """Nothing to run, a mistake, a count that is never final: exit 2, and Spark is not started."""
     (folder / "rule.wa").write_text(text, encoding="utf-8")
     result = run(folder)
     assert result.exit_code == 2
-    assert found in result.output
+    assert problem in result.output
     assert not (folder / "out").exists()
 
 

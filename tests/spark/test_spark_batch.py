@@ -25,8 +25,8 @@ def landed(folder: Path, rows):
 
 def published(spark, folder, job, landing, shards=4, group_rows=None):
     """The rows published below `out`, and what was counted."""
-    found, counts = publish_whole(CORRELATION, [job], spark, landing, folder / "out", shards, group_rows)
-    return pq.read_table(found), counts
+    path, counts = publish_whole(CORRELATION, [job], spark, landing, folder / "out", shards, group_rows)
+    return pq.read_table(path), counts
 
 
 def by_definition(rows, job):
@@ -35,8 +35,8 @@ def by_definition(rows, job):
     if job.key_equal:
         a, b = ([r for r in x if r["key"] is not None] for x in (a, b))
     stamped = [[(r["key"] if job.key_equal else None, (r["t_min"], r["t_max"])) for r in x] for x in (a, b)]
-    found = reference_pairs(*stamped, job.condition.hi_us, job.condition.ct)
-    return {(a[i]["gateway"], a[i]["seq"], b[j]["gateway"], b[j]["seq"]): float(p) for (i, j), p in found.items()}
+    pairs = reference_pairs(*stamped, job.condition.hi_us, job.condition.ct)
+    return {(a[i]["gateway"], a[i]["seq"], b[j]["gateway"], b[j]["seq"]): float(p) for (i, j), p in pairs.items()}
 
 
 DEEP = ("short", "sure")  # as "keyed" with other limits
@@ -48,12 +48,12 @@ DEEP = ("short", "sure")  # as "keyed" with other limits
 def test_the_batch_job_is_the_kernel_is_the_definition(spark, tmp_path, name):
     """Slabs so small that pairs straddle their borders; same rows as the kernel at once, same pairs as the definition."""
     job, rows = rule(name), random_readings(seed=len(name), count=240)
-    found, _ = published(spark, tmp_path, job, landed(tmp_path / "landing", rows), shards=2, group_rows=10)
+    results, _ = published(spark, tmp_path, job, landed(tmp_path / "landing", rows), shards=2, group_rows=10)
     whole = correlate(job, *sides(rows, job))
     assert whole.num_rows > 20
-    assert same_rows(found, whole)
+    assert same_rows(results, whole)
     expected = by_definition(rows, job)
-    got = {(r["a_gateway"], r["a_seq"], r["b_gateway"], r["b_seq"]): r["probability"] for r in found.to_pylist()}
+    got = {(r["a_gateway"], r["a_seq"], r["b_gateway"], r["b_seq"]): r["probability"] for r in results.to_pylist()}
     assert got.keys() == expected.keys()
     assert all(math.isclose(got[k], expected[k], abs_tol=1e-12) for k in got)
 
@@ -71,8 +71,12 @@ def test_stamps_at_the_ends_of_time_neither_overflow_nor_disturb(spark, tmp_path
         reading("g1", 2, "shelf/1", "x", EPOCH_US, EPOCH_US + 7),
     ]
     job = rule("keyed")
-    found, _ = published(spark, tmp_path, job, landed(tmp_path / "landing", rows))
-    assert sorted(zip(found["a_seq"].to_pylist(), found["b_seq"].to_pylist(), strict=True)) == [(1, 0), (2, 1), (3, 2)]
+    results, _ = published(spark, tmp_path, job, landed(tmp_path / "landing", rows))
+    assert sorted(zip(results["a_seq"].to_pylist(), results["b_seq"].to_pylist(), strict=True)) == [
+        (1, 0),
+        (2, 1),
+        (3, 2),
+    ]
 
 
 def test_repeated_files_change_no_result_and_are_counted(spark, tmp_path):
@@ -82,8 +86,8 @@ def test_repeated_files_change_no_result_and_are_counted(spark, tmp_path):
     landed(landing, rows)
     for n in (10, 11):
         land(landing, rows[0::3], n)
-    found, counts = published(spark, tmp_path, job, landing, group_rows=10)
-    assert same_rows(found, correlate(job, *sides(rows, job)))
+    results, counts = published(spark, tmp_path, job, landing, group_rows=10)
+    assert same_rows(results, correlate(job, *sides(rows, job)))
 
     def relevant(some):
         return sum(s.num_rows - s["key"].null_count for s in sides(some, job))
@@ -100,15 +104,15 @@ def test_same_named_streams_of_two_sites_are_told_apart(spark, tmp_path):
         STREAM y FROM "tags" AT SITE "yard" DELAY 1 s
         RULE moved CORRELATE h AS a, y AS b WHERE |@a - @b| <= 0 s OVER 1
     """).rules[0]
-    found, _ = published(spark, tmp_path, job, landed(tmp_path / "landing", rows))
-    assert {(r["a_site"], r["b_site"], r["a_seq"] - r["b_seq"]) for r in found.to_pylist()} == {("hall", "yard", 0)}
-    assert found.num_rows == 3
+    results, _ = published(spark, tmp_path, job, landed(tmp_path / "landing", rows))
+    assert {(r["a_site"], r["b_site"], r["a_seq"] - r["b_seq"]) for r in results.to_pylist()} == {("hall", "yard", 0)}
+    assert results.num_rows == 3
 
 
 def test_a_landing_without_a_match_gives_an_empty_readable_result(spark, tmp_path):
     """No pair: a file with the schema and no rows."""
     landing = landed(tmp_path / "landing", [reading("g0", 0, "dock/tags", "x", 0, 0)] * 3)
     published(spark, tmp_path, rule("keyed"), landing)
-    found = pq.read_table(tmp_path / "out")
-    assert found.num_rows == 0
-    assert "probability" in found.schema.names
+    results = pq.read_table(tmp_path / "out")
+    assert results.num_rows == 0
+    assert "probability" in results.schema.names

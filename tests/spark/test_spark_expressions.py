@@ -81,12 +81,12 @@ def test_random_rows_equal_the_python_functions(spark, ansi, confidences):
         between_at_least(*STAMPS, "lo", "hi", confidences[3]),
     )
     try:
-        found = frame.select("n", probabilities, decisions).collect()
+        collected = frame.select("n", probabilities, decisions).collect()
     finally:
         spark.conf.unset("spark.sql.ansi.enabled")
-    assert len(found) == len(rows)
+    assert len(collected) == len(rows)
     ties = 0
-    for n, shares, decided in found:
+    for n, shares, decided in collected:
         exact = expected(rows[n])
         assert shares == pytest.approx([float(x) for x in exact], abs=1e-12), rows[n]
         assert decided == [x >= Fraction(ct) for x, ct in zip(exact, confidences, strict=True)], rows[n]
@@ -113,8 +113,8 @@ def test_a_row_without_a_whole_stamp_gives_null(spark):
     rows = [(0, None, 0, 1), (5, 4, 0, 1)]
     columns = [pa.array(x, pa.int64()) for x in zip(*rows, strict=True)]
     frame = spark.createDataFrame(pa.table(columns, names=STAMPS)).coalesce(1)
-    found = frame.select(within_probability(*STAMPS, 3), within_at_least(*STAMPS, 3, "0.5")).collect()
-    assert [tuple(row) for row in found] == [(None, None)] * 2
+    collected = frame.select(within_probability(*STAMPS, 3), within_at_least(*STAMPS, 3, "0.5")).collect()
+    assert [tuple(row) for row in collected] == [(None, None)] * 2
 
 
 def test_the_plan_holds_no_python(spark):

@@ -71,10 +71,10 @@ def test_the_batch_job_tells_what_the_kernel_tells(spark, tmp_path, name):
     for n in range(2):
         land(tmp_path / "landing", rows[n::2], n)
     folder, _ = publish_whole(CORRELATION, [some], spark, tmp_path / "landing", tmp_path / "out", 2, group_rows=10)
-    found = pq.read_table(folder)
+    results = pq.read_table(folder)
     whole = correlate(some, *sides(rows, some))
     assert whole.num_rows > 5
-    assert same_rows(found, whole)
+    assert same_rows(results, whole)
 
 
 def test_a_key_that_all_carry_is_divided_by_time(spark, tmp_path):
@@ -179,9 +179,9 @@ def test_slabs_of_files_and_buckets_of_frames_give_the_pairs_of_the_kernel(spark
     frames = [spark.read.parquet(*side) for side in (a, b)]
     buckets = timing_join(*frames, condition, keys=("key",) if keyed else ())
     for frame in (slabs, buckets):
-        found = [tuple(row) for row in frame.select("a_id", "b_id", "probability").collect()]
-        assert len(found) == len(expected)
-        assert {row[:2]: row[2] for row in found} == pytest.approx(expected, abs=1e-12)
+        joined = [tuple(row) for row in frame.select("a_id", "b_id", "probability").collect()]
+        assert len(joined) == len(expected)
+        assert {row[:2]: row[2] for row in joined} == pytest.approx(expected, abs=1e-12)
 
 
 def test_files_in_disorder_are_refused(spark, tmp_path):

@@ -43,10 +43,10 @@ def test_buckets_give_each_pair_of_the_kernel_once_with_its_probability(spark, n
     ends = ([row[k] for row in side] for side in sides for k in (1, 2))
     i, j, p = api.correlate(*ends, condition, probability=True)
     expected = {(x, y): q for x, y, q in zip(i.tolist(), j.tolist(), p.tolist(), strict=True)}
-    found = [tuple(row) for row in timing_join(a, b, condition).select("a_id", "b_id", "probability").collect()]
+    joined = [tuple(row) for row in timing_join(a, b, condition).select("a_id", "b_id", "probability").collect()]
     assert len(expected) > 5
-    assert len(found) == len(expected)
-    assert {row[:2]: row[2] for row in found} == pytest.approx(expected, abs=1e-12)
+    assert len(joined) == len(expected)
+    assert {row[:2]: row[2] for row in joined} == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_condition_too_wide_for_64_bits_is_refused(spark):

@@ -30,9 +30,7 @@ def test_the_training_for_the_archive_runs_the_jobs_for_real(spark, tmp_path):
     """Batch and stream find the one pair of the two readings, so the classes are those of jobs that have work to do."""
     arguments = train(spark, tmp_path)
     for out in ("once", "out"):
-        assert [found["rule"] for folder in (tmp_path / out).glob("batch=*") for found in read_results(folder)] == [
-            "near"
-        ]
+        assert [row["rule"] for folder in (tmp_path / out).glob("batch=*") for row in read_results(folder)] == ["near"]
     assert arguments[-2] == "-cp"
     assert "spark-core" in arguments[-1]
 

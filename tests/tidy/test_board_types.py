@@ -61,10 +61,10 @@ def test_the_stubs_find_what_no_board_has(port, tmp_path):
         "time.ticks_diff(time.ticks_us(), time.ticks_us())",
     ]
     source.write_text("\n".join([*fine, *(line for line, _ in WRONG)]) + "\n")
-    found = {
+    problems = {
         int(line): kind
         for line, kind in re.findall(r"wrong\.py:(\d+): error: .*\[([\w-]+)\]$", mypy(port, str(source)).stdout, re.M)
     }
-    assert sorted(found) == list(range(len(fine) + 1, len(fine) + len(WRONG) + 1))
+    assert sorted(problems) == list(range(len(fine) + 1, len(fine) + len(WRONG) + 1))
     for number, (line, kind) in enumerate(WRONG, len(fine) + 1):
-        assert re.fullmatch(kind, found[number]), line
+        assert re.fullmatch(kind, problems[number]), line

@@ -66,7 +66,7 @@ def test_there_are_commands_of_ours_to_look_at():
 
 def test_commands_in_the_documents_exist_with_their_options():
     """Every command and option that a page shows is one the program knows."""
-    faults = {name: found for name, text in PAGES.items() if (found := list(_faults(text)))}
+    faults = {name: problems for name, text in PAGES.items() if (problems := list(_faults(text)))}
     assert faults == {}
 
 
@@ -116,8 +116,8 @@ def test_the_map_names_every_folder_of_code():
     """ARCHITECTURE lists each package, or each folder directly in it, and no folder that is not there."""
     listed = set(re.findall(r"^\| `([a-z_]+(?:/[a-z_]+)*)/` \|", PAGES["ARCHITECTURE.md"], re.M))
     assert [path for path in sorted(listed) if not (REPOSITORY / path).is_dir()] == []
-    found = {path.parent.relative_to(REPOSITORY).parts[:3] for path in tracked_files() if path.suffix == ".py"}
-    folders = {"/".join(parts) for parts in found if len(parts) == 3 and parts[1] in FOLDERS}
+    parents = {path.parent.relative_to(REPOSITORY).parts[:3] for path in tracked_files() if path.suffix == ".py"}
+    folders = {"/".join(parts) for parts in parents if len(parts) == 3 and parts[1] in FOLDERS}
     assert folders - listed == set()
     assert {f"{FOLDERS[name]}/{name}" for name in ("whenabouts_protocol", "whenabouts_hardware")} <= listed
 

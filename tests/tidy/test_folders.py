@@ -80,14 +80,14 @@ def targets(module: str) -> set[str]:
 
 def imported(node: ast.AST) -> set[str]:
     """As `targets`, of any code, by name alone."""
-    found = set()
+    names = set()
     for inner in ast.walk(node):
         if isinstance(inner, ast.Import):
-            found.update(alias.name for alias in inner.names)
+            names.update(alias.name for alias in inner.names)
         elif isinstance(inner, ast.ImportFrom) and inner.module and not inner.level:
             full = [f"{inner.module}.{alias.name}" for alias in inner.names]
-            found.update(name if name in MODULES else inner.module for name in full)
-    return found
+            names.update(name if name in MODULES else inner.module for name in full)
+    return names
 
 
 def upward(package: str) -> list[str]:

@@ -33,7 +33,7 @@ def forbidden(package, names):
 
 def by_module(fault, names=MODULES):
     """What `fault` finds in each module in which it finds something: one test looks at all of them."""
-    return {name: found for name in names if (found := fault(name))}
+    return {name: problem for name in names if (problem := fault(name))}
 
 
 def test_imports_go_one_way():
@@ -55,7 +55,7 @@ def test_only_what_makes_boards_knows_their_agent():
 
 
 @pytest.mark.parametrize(
-    ("package", "source", "found"),
+    ("package", "source", "expected"),
     [
         ("whenabouts_protocol", "from whenabouts_hardware import x", {"whenabouts_hardware"}),
         ("whenabouts_cloud", "def f():\n    import whenabouts_edge.store.spool", {"whenabouts_edge"}),
@@ -65,9 +65,9 @@ def test_only_what_makes_boards_knows_their_agent():
         ("whenabouts_sim", "from support.paths import REPOSITORY", {"support"}),
     ],
 )
-def test_the_check_of_imports_sees_what_it_is_for(package, source, found):
+def test_the_check_of_imports_sees_what_it_is_for(package, source, expected):
     """Imports inside functions and of submodules count."""
-    assert forbidden(package, imports(ast.parse(source))) == found
+    assert forbidden(package, imports(ast.parse(source))) == expected
 
 
 def test_every_module_says_what_it_is():
@@ -78,24 +78,24 @@ def test_every_module_says_what_it_is():
 
 def reached(names):
     """Modules that imported names lead to: themselves, or where a package takes a name from."""
-    found = set()
+    functions = set()
     for name in names:
         if name in MODULES:
-            found.add(name)
+            functions.add(name)
         package, _, member = name.rpartition(".")
         if package in MODULES and MODULES[package].name == "__init__.py":
-            found |= taken(package).get(member, set())
-    return found
+            functions |= taken(package).get(member, set())
+    return functions
 
 
 @cache
 def taken(package):
     """The modules from which a package takes each of its names."""
-    found = {}
+    origins = {}
     for node in ast.walk(tree(MODULES[package])):
         for alias in node.names if isinstance(node, ast.ImportFrom) else ():
-            found.setdefault(alias.asname or alias.name, set()).add(node.module)
-    return found
+            origins.setdefault(alias.asname or alias.name, set()).add(node.module)
+    return origins
 
 
 # Reached by tests only through a command or through another module so far. The table may only get shorter.
@@ -132,6 +132,6 @@ def test_every_module_is_tested():
 
 def test_every_package_is_looked_at():
     """The folders of the table exist and no other holds a package of ours."""
-    found = {path.parent.relative_to(REPOSITORY) for path in tracked_files() if path.name == "__init__.py"}
-    packages = {str(path) for path in found if path.name.startswith("whenabouts_")}
+    folders = {path.parent.relative_to(REPOSITORY) for path in tracked_files() if path.name == "__init__.py"}
+    packages = {str(path) for path in folders if path.name.startswith("whenabouts_")}
     assert packages == {f"{folder}/{package}" for package, folder in FOLDERS.items()}

@@ -24,13 +24,13 @@ def test_no_tracked_file_names_a_place_of_one_machine():
     places = {}
     for path in tracked_files():
         name = str(path.relative_to(REPOSITORY))
-        if name != SELF and (found := found_in(path.read_text(encoding="utf-8", errors="replace"))):
-            places[name] = found
+        if name != SELF and (kinds := found_in(path.read_text(encoding="utf-8", errors="replace"))):
+            places[name] = kinds
     assert places == {}
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("open('/work/shared/x')", {"a machine's path"}),
         ("/root/.pyenv/versions", {"a machine's path"}),
@@ -40,6 +40,6 @@ def test_no_tracked_file_names_a_place_of_one_machine():
         ("boards/work/x and ../shared/data, /etc/udev/rules.d, /dev/ttyUSB0, /home/pi/dock.trace", set()),
     ],
 )
-def test_the_check_of_places_sees_what_it_is_for(text, found):
+def test_the_check_of_places_sees_what_it_is_for(text, expected):
     """It finds homes and indexes; devices, relative paths and the example home of a Raspberry Pi are fine."""
-    assert found_in(text) == found
+    assert found_in(text) == expected

@@ -67,13 +67,13 @@ ALLOWED = {
 
 def found_in(name):
     """The faults of a shared module, without those that are allowed to it."""
-    found = faults(SHARED[name].read_text(encoding="utf-8"), name in MAY_USE_FLOATS)
-    return [(line, what) for line, what in found if (name, what) not in ALLOWED]
+    problems = faults(SHARED[name].read_text(encoding="utf-8"), name in MAY_USE_FLOATS)
+    return [(line, what) for line, what in problems if (name, what) not in ALLOWED]
 
 
 def by_module(fault):
     """What `fault` finds in each shared module in which it finds something: one test looks at all of them."""
-    return {name: found for name in SHARED if (found := fault(name))}
+    return {name: problem for name in SHARED if (problem := fault(name))}
 
 
 def test_shared_modules_keep_to_the_subset():
@@ -176,7 +176,7 @@ ALLOWED_LINES = [
 @pytest.mark.parametrize(("source", "what"), REFUSED, ids=[source for source, _ in REFUSED])
 def test_the_check_of_the_subset_sees_what_it_is_for(source, what):
     """One line of each kind that it refuses."""
-    assert {found for _, found in faults(source)} == {what}
+    assert {problem for _, problem in faults(source)} == {what}
 
 
 @pytest.mark.parametrize("source", ALLOWED_LINES)
@@ -199,4 +199,6 @@ def test_the_tables_of_exceptions_are_needed():
             SHARED[name].read_text(encoding="utf-8"), True
         )
     for name, what in ALLOWED:
-        assert what in {found for _, found in faults(SHARED[name].read_text(encoding="utf-8"), name in MAY_USE_FLOATS)}
+        assert what in {
+            problem for _, problem in faults(SHARED[name].read_text(encoding="utf-8"), name in MAY_USE_FLOATS)
+        }

@@ -38,5 +38,5 @@ def matches(way: str, type_code: Any, key: Any, t: Any, window: int) -> Any:
     events = pa.table({"i": np.arange(len(t)), "key": key, "code": type_code, "t": t})
     connection = duckdb.connect(config={"threads": 1})
     connection.register("events", events)
-    found = connection.execute(query(way, window)).fetchnumpy()
-    return np.column_stack([found[x] for x in "abdefg"])
+    pairs = connection.execute(query(way, window)).fetchnumpy()
+    return np.column_stack([pairs[x] for x in "abdefg"])

@@ -58,10 +58,10 @@ def cpu_s() -> float:
             continue  # it ended meanwhile; who waited for it has its time
         number = int(path.parent.name)
         parent[number], ticks[number] = int(fields[1]), sum(map(int, fields[11:15]))
-    found = {os.getpid()}
-    while more := {number for number, above in parent.items() if above in found} - found:
-        found |= more
-    return sum(ticks[number] for number in found) / os.sysconf("SC_CLK_TCK")
+    family = {os.getpid()}
+    while more := {number for number, above in parent.items() if above in family} - family:
+        family |= more
+    return sum(ticks[number] for number in family) / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
