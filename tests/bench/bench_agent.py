@@ -1,7 +1,7 @@
 """How many readings a second one agent stamps, spools and publishes, and in how much memory.
 
 A trace of M6e tag notices is replayed as fast as the agent reads it, into a real mosquitto, with the real ingest
-acknowledging. Beside it, in the same run, what one would write in an afternoon: read the same port, decode, publish each
+acknowledging. Beside it, in the same run, a plain script: read the same port, decode, publish each
 reading as JSON at QoS 1, keeping nothing. Prints a table; asserts nothing.
 """
 

@@ -28,7 +28,7 @@ from whenabouts_sim.stack.broker import running_broker  # noqa: E402
 from whenabouts_sim.world.clocks import SimClock  # noqa: E402
 
 TICK_S = 0.005  # bytes are handed over as often: 14 bytes at 500 a second fill a third of the buffer in 50 ms
-QUIET_S = 3.0  # without a new reading: all that will come has come
+QUIET_S = 3.0  # without a new reading: no more will come
 MAIN = """
 from whenabouts_edge.board.run import steps
 print("imported")
@@ -75,7 +75,7 @@ def measured(heap_kb: int, rate: int, seconds: int) -> "tuple[int, int, float, f
             console = Console(board)
             try:
                 text = console.wait("a start", lambda text: "imported" in text or ">>> " in text, 30)
-                seen.wait("a promise", lambda: any(b.frontier_us for b in seen.heartbeats()), 20)
+                seen.wait("a watermark", lambda: any(b.frontier_us for b in seen.heartbeats()), 20)
             except AssertionError:
                 text = console.text
             if "Error" in text or not seen.heartbeats():
@@ -103,7 +103,7 @@ def error_in(console: Console) -> str:
 
 
 def send(line: socket.socket, rate: int, seconds: int, seen: Witness) -> int:
-    """Send frames at this rate, confirming what comes; how many were sent."""
+    """Send frames at this rate and confirm the readings that come; return the number of frames sent."""
     began, sent, confirmed = time.monotonic(), 0, time.monotonic()
     while (passed := time.monotonic() - began) < seconds:
         wanted = int(passed * rate)
@@ -117,7 +117,7 @@ def send(line: socket.socket, rate: int, seconds: int, seen: Witness) -> int:
 
 
 def confirm(seen: Witness) -> None:
-    """Say as the cloud does that all has landed that came."""
+    """Confirm as the cloud does that all that came has landed."""
     landed = highest(seen.readings())
     if landed:
         seen.acknowledge(landed)

@@ -1,4 +1,4 @@
-"""How much CPU the detection of event patterns takes, beside what one would pick instead. Prints tables and targets.
+"""How much CPU the detection of event patterns takes, beside the usual alternatives. Prints tables and targets.
 
     python tests/bench/bench_cep.py [--rounds 5] [--no-flink]
 
@@ -42,7 +42,7 @@ from whenabouts_cloud.research.experiments.cep_workload import TABLE_1, TYPES, U
 EVENTS = 1_000_000
 KEYS = (1, 1024)
 LATE = (0.0, 0.2, 0.5)
-PAIRS = 25  # measurements of what disorder costs
+PAIRS = 25  # measurements of the cost of disorder
 BLOCK = 65_536  # events a feed
 FLINK = ROOT / ".venv-flink" / "bin" / "python"
 FLINK_EVENTS = (100_000, 400_000)
@@ -60,10 +60,10 @@ def digest(rows: Any) -> Digest:
 
 
 def fed(one: Any, stream: Stream) -> tuple[float, Digest]:
-    """CPU seconds of feeding all in blocks and finishing, and the digest of what was told less what was taken back.
+    """CPU seconds of feeding all in blocks and finishing, and the digest of the matches emitted, less those retracted.
 
-    What is told is looked at and let go at once, between the measured parts, as a program does that acts on it: memory
-    for all of it would be taken anew in some runs and not in others, as the runs before left it.
+    Each block of results is digested and freed at once, between the measured parts, as a program does that acts on its
+    results. Memory for all of them would be allocated afresh in some runs and not in others, depending on earlier runs.
     """
     took, count, total = 0.0, 0, 0
     for first in [*range(0, len(stream.t), BLOCK), None]:
@@ -78,7 +78,7 @@ def fed(one: Any, stream: Stream) -> tuple[float, Digest]:
 
 
 def joined(way: str, stream: Stream) -> tuple[float, Digest]:
-    """The same of DuckDB."""
+    """CPU seconds of DuckDB's join and the digest of its matches."""
     began = time.process_time()
     rows = duckdb_joins.matches(way, stream.type_code, stream.key, stream.t, WINDOW)
     return time.process_time() - began, digest(rows)
@@ -159,7 +159,7 @@ def flink(keys: int, folder: Path) -> dict[str, float]:
 def disorder(keys: int) -> float:
     """Time of infa_hts at the largest share of late events over that at none: both in turn, the median of the ratios.
 
-    What slows the machine for a while slows the two of a pair alike.
+    A slow moment of the machine slows both of a pair alike.
     """
     in_order, late = (table_1(EVENTS, keys, share, seed=1) for share in (LATE[0], LATE[-1]))
     ratios = []
@@ -202,7 +202,7 @@ def main() -> None:
     given = parser.parse_args()
     if not given.no_flink and not FLINK.exists():
         sys.exit(f"Flink: found no {FLINK}; `make bench-cep` makes it, --no-flink does without")
-    for method in METHODS:  # machine code is made or loaded outside of what is measured
+    for method in METHODS:  # machine code is made or loaded outside the measurement
         fed(begin(TABLE_1, method, k=10 * UNIT), table_1(2000, 4, 0.2, seed=9))
     best = rates(given.rounds)
     table(best)
@@ -241,7 +241,7 @@ def main() -> None:
     target(f"slowest pattern, million events/s: {slowest_name[:34]}", slowest / 1e6, 1)
     target("state, bytes a stored event", max(bytes_each.values()), 40, False)
     for said_of, share in many.items():
-        target(f"a thousand patterns, {said_of}, over Table 1 alone, events/s", share, 0.1)
+        target(f"a thousand patterns, {said_of}, over Table 1 by itself, events/s", share, 0.1)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def count(window, stream, aggregates=()):
 
 
 def listed(window, stream):
-    """The same by the engine, which lists each."""
+    """Number of matches and CPU seconds of the engine, which lists each match."""
     one = engine(pattern(window), list(TYPES), k=stream.k)
     began, matches = time.process_time(), 0
     for at in range(0, len(stream.t), BLOCK):

@@ -1,4 +1,4 @@
-"""How much CPU the correlation of two streams takes, beside what one would pick instead. Prints tables.
+"""How much CPU the correlation of two streams takes, beside the usual alternatives. Prints tables.
 
     python tests/bench/bench_correlation.py [--rounds 3] [--large]
 
@@ -257,7 +257,7 @@ def measure(way: str, folder: Path) -> None:
     function, argument = WAYS[way]
     function(folder.parent / "small", argument)
     rss = psutil.Process().memory_info().rss
-    Path("/proc/self/clear_refs").write_text("5")  # starts the peak of memory anew
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak of memory
     cpu, wall = cpu_s(), time.perf_counter()
     digest = function(folder, argument)
     took = getattr(function, "cpu_s", None) or cpu_s() - cpu

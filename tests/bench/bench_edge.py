@@ -32,7 +32,7 @@ from whenabouts_sim.swarm.figures import percentile
 from whenabouts_sim.world.clocks import EPOCH_US, GatewayClock, SimClock
 from whenabouts_sim.world.world import DOCK, GATE, Sighting
 
-FASTEST = {"m6e": 1_288_000}  # the fastest rate that the module's command knows; the agent leaves it at 115 200
+FASTEST = {"m6e": 1_288_000}  # the fastest rate of the module's command; the agent leaves it at 115 200
 CHUNK_BYTES = 188  # four tags to a read
 TIMES = 15
 KINDS = ("m6e", "yrm100", "uhfreader18", "pn532", "rdm6300", "id12la", "line")
@@ -171,7 +171,7 @@ def memory() -> None:
             stack.configure_agent("bench", "gw", tables, GatewayClock(EPOCH_US, base_bound_us=1000), clock)
             process = psutil.Process(stack.start_agent("gw").process.pid)
             stack.wait("agent is ready", lambda: stack.agent_ready("gw"), WAIT_S)
-            time.sleep(5)  # beats, status and clock have all been at work by then
+            time.sleep(5)  # heartbeats, status and clock have all been at work by then
             full = process.memory_full_info()
         finally:
             for link in links:

@@ -1,9 +1,9 @@
-"""How many readings one ingest process lands, beside what one would write by hand. Prints a table.
+"""How many readings one ingest process lands, beside a hand-written subscriber. Prints a table.
 
     python tests/bench/bench_ingest.py [--readings 100000]
 
 A separate process publishes batches of 50 through a real broker as fast as it takes them. CPU is that of the receiving
-process alone, from its first message to its last file. The others subscribe with paho, acknowledge at once, keep no
+process only, from its first message to its last file. The others subscribe with paho, acknowledge at once, keep no
 repeats away and sync nothing: one writes each message as a file of JSON rows, one as a Parquet file.
 """
 
@@ -60,7 +60,7 @@ def publish(port: int, readings: int) -> None:
 
 
 def subscribe(port: int, folder: Path, how: str) -> None:
-    """What one would write by hand: a file a message."""
+    """Hand-written counterpart of the ingest: one file for each message."""
     folder.mkdir(parents=True)
     count = 0
 

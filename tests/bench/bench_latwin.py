@@ -1,4 +1,4 @@
-"""What the lattice of a sliding window costs per arriving event, beside the paper's algorithm. Prints a table.
+"""Cost of the lattice of a sliding window per arriving event, beside the paper's algorithm. Prints a table.
 
     python tests/bench/bench_latwin.py [--hours 20] [--rounds 3] [--processes 6 9 12]
 
@@ -46,7 +46,7 @@ def everywhere(office: Office) -> All:
 
 
 def run(lattice: LatWin, rows: list[Report], predicate: Any = None) -> tuple[float, np.ndarray[Any, Any], int]:
-    """CPU seconds, size after each event, how many were told unavoidable."""
+    """CPU seconds, size after each event, number of events after which the predicate was unavoidable."""
     sizes, emitted = np.zeros(len(rows), np.int64), 0
     begin = time.thread_time()
     for i, row in enumerate(rows):

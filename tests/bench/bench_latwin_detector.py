@@ -6,8 +6,8 @@ CPU microseconds a state that arrives, of this process, medians of the rounds; w
 the windows largest. "fed" are batches of columns, "pushed" one call from Python each, hybrid by stamps too (clock error
 100 ms). The paper's way keeps the lattice by Algorithms 1 to 3 (in Python, the tests' reference) and asks Def of it.
 
-In the same run what the verdicts are worth: how many of the windows in which the conjunction truly held Def tells, the
-sound one and the paper's; how many overlaps the sound one tells and how many of them never were.
+The same run prints how good the verdicts are: the share of the windows in which the conjunction truly held that Def finds
+(the sound Def and the paper's), the number of overlaps that the sound Def emits, and how many of these never were.
 """
 
 import argparse
@@ -111,7 +111,7 @@ def speed(options):
 def worth(options):
     """Shares of windows, and of overlaps."""
     above = ("", "truly", "sound", "paper", "paper", "overlaps", "sound", "sound")
-    names = ("windows", "held", "told %", "told %", "wrong %", "in truth", "emitted", "wrong")
+    names = ("windows", "held", "found %", "found %", "wrong %", "in truth", "emitted", "wrong")
     print(f"\n{'':>3}", *(f"{name:>8}" for name in above))
     print(f"{'n':>3}", *(f"{name:>8}" for name in names))
     for n in (2, 3, 6, 9):

@@ -2,12 +2,12 @@
 
     python tests/bench/bench_latwin_spark.py [--states 200000] [--groups 100] [--rounds 3]
 
-Groups of four gateways whose state goes on and off with means of 25 and 5 s; each onset is told to the other three of the
+Groups of four gateways whose state goes on and off with means of 25 and 5 s; each onset is sent to the other three of the
 group, which they report without a state of their own (a clock-only report). Stamps are 100 ms long. Read from Parquet as the
-ingest writes it, with a beat of every gateway. The rule is DEFINITELY all four. Wall time counts from the start of the job
-to the published file, for the batch job over everything and for the streaming job that finds it landed, in one micro-batch
-and in ten; CPU seconds are of this process, Java and the Python workers together. One round before them warms Java up. Each
-must tell as many verdicts as the core in this process, whose time is the table's last line.
+ingest writes it, with a heartbeat of every gateway. The rule is DEFINITELY all four. Wall time counts from the start of the
+job to the published file, for the batch job over everything and for the streaming job that finds it landed, in one
+micro-batch and in ten; CPU seconds are of this process, Java and the Python workers together. One round before them warms
+Java up. Each must emit as many verdicts as the core in this process, whose time is the table's last line.
 """
 
 import argparse
@@ -86,7 +86,7 @@ def _row(
 
 
 def land(folder: Path, table: pa.Table, groups: int, parts: int, at: int) -> None:
-    """One of so many parts of the readings as files, and what the gateways can promise then."""
+    """One of so many parts of the readings as files, and the watermarks that the gateways can give then."""
     size = -(-table.num_rows // parts)
     mine = table.slice(at * size, size)
     (folder / "hour=2026-11-20T18").mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ def land(folder: Path, table: pa.Table, groups: int, parts: int, at: int) -> Non
 
 
 def watermark(folder: Path, groups: int, at: int, frontier_us: int) -> None:
-    """A beat of every gateway."""
+    """Write a heartbeat of every gateway."""
     lines = [
         json.dumps({"site": f"site{g}", "gateway": f"gw-{n}", "frontier_us": frontier_us, "streams": [f"s{n}/state"]})
         for g in range(groups)

@@ -3,8 +3,8 @@
     python tests/bench/bench_latwin_walk.py [--rounds 5] [--seconds 1]
 
 Million CGSs a second of CPU time of this process, best and median of the rounds, ways taken in turn. Windows: `office`,
-where as in the smart office each change is told to all and each receipt is a state, and `dense`, where no process knows of
-another. Handed out means that the places of every CGS stand in a block that the caller reads. Peers: filtering the whole
+where as in the smart office each change is sent to all and each receipt is a state, and `dense`, where no process hears
+of another. Handed out means that the places of every CGS stand in a block that the caller reads. Peers: filtering the whole
 box with numpy, with itertools, and the walk by levels of Cooper and Marzullo in plain Python. That all find the same number
 is checked.
 """
@@ -29,7 +29,7 @@ BOX = 1 << 19  # larger boxes are not filtered
 
 
 def office(n, w, seed, changes=60):
-    """One process after the other changes and tells all, and each receipt is a state: what is on its way overtakes."""
+    """One process after the other changes and informs all, and each receipt is a state: messages overtake each other."""
     random = np.random.default_rng(seed)
     clocks = [[np.zeros(n, int)] for _ in range(n)]
     for _ in range(changes):
@@ -46,7 +46,7 @@ def office(n, w, seed, changes=60):
 
 
 def dense(n, w):
-    """No process knows of another."""
+    """No process hears of another."""
     return frame([5] * n, [[[0] * n] * w] * n)
 
 
@@ -68,7 +68,7 @@ def filtered_by_numpy(window):
 
 
 def filtered_by_itertools(window):
-    """The same, one at a time."""
+    """Every choice of states, filtered one at a time."""
     n, first, clocks = len(window.first), window.first.tolist(), window.clocks.tolist()
     pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
     box = itertools.product(*map(range, window.count))
@@ -76,7 +76,7 @@ def filtered_by_itertools(window):
 
 
 def by_levels(window):
-    """From the least one a level at a time."""
+    """Number of CGSs, level by level from the least one."""
     n, first, clocks, size = len(window.first), window.first.tolist(), window.clocks.tolist(), window.count.tolist()
     level, states = {tuple(a - b for a, b in zip(least(window), first, strict=True))}, 0
     while level:
@@ -92,7 +92,7 @@ def by_levels(window):
 
 
 def definitely(window):
-    """Every CGS is reached when none holds."""
+    """Number of CGSs; the predicate holds in none, so every CGS is reached."""
     walk.definitely_in_window(window, lambda rows: np.zeros(len(rows), bool))
     return walk.count(window)
 

@@ -53,7 +53,7 @@ def in_batches(events, size):
             now, _, *columns = zip(*rows, strict=True)
             batches.append((event[1], *(np.array(c, np.int64) for c in columns), np.array(now, np.int64)))
             rows.clear()
-    # A batch is handed over when it is full, so its tuples come later than they arrived; the clock is told so.
+    # A batch is handed over when it is full, so its tuples come later than they arrived; the clock is set accordingly.
     return sorted(batches, key=lambda batch: batch[4][-1])
 
 
@@ -101,7 +101,7 @@ def by_batches(name, batches, delay, method="push_arrays", **more):
 
 
 def gateway_core(events):
-    """The protocol package's eager on the same arrivals: order by middles, indices of the partners."""
+    """The protocol package's streaming join on the same arrivals: order by middles, indices of the partners."""
 
     def run():
         core = Eager(-WITHIN.width // 2, WITHIN.width // 2, 4, 5, PI, PI, RHO, RHO)
@@ -118,7 +118,7 @@ def gateway_core(events):
 
 
 def pairs_alone(events, rounds):
-    """Microseconds a tuple to turn partners into a list of pairs, the partners being there."""
+    """Microseconds a tuple to turn partners into a list of pairs, the partners already computed."""
     op = make("eager")
     matched = [(index, op.partners(side, index, t_min, t_max, now)) for now, side, index, t_min, t_max in events]
     matched = [(index, partners) for index, partners in matched[-2000:] if partners]
@@ -142,7 +142,7 @@ def eager_tuple_by_tuple(rounds, scale):
             matches = 2 * counts.pairs / counts.tuples
             print(f"  {name:6} {matches:7.1f} matches  {what:18} {rate_k:7.0f} k tuples/s  {beside}")
         blank = f"  {name:6} {'':15}  "
-        print(f"{blank}the lists alone     {pairs_alone(events, rounds):7.2f} us a tuple, whatever finds the partners")
+        print(f"{blank}the bare lists      {pairs_alone(events, rounds):7.2f} us a tuple, whatever finds the partners")
         seconds, core = timed(gateway_core(events), rounds)
         assert core.pairs == counts.pairs
         print(

@@ -1,4 +1,4 @@
-"""Spark on time-ordered Parquet: a slab per task, native expressions, and what one would write by hand. Prints a table.
+"""Spark on time-ordered Parquet: a slab per task, native expressions, and a hand-written join. Prints a table.
 
     python tests/bench/bench_spark.py [--rows 1000000] [--plain-rows 100000] [--rounds 3]
 
@@ -155,7 +155,7 @@ def report(
     expected: Digest | None,
     results: dict[tuple[str, int], float],
 ) -> Digest | None:
-    """Print a line; the answer that all must give."""
+    """Print a line; return the answer that all ways must give."""
     results[name, rows] = cpu
     print(f"{name:34} {rows:>12} {cpu:8.2f} {wall:8.2f} {result[0] if result else '':>10}", flush=True)
     if result and expected and result != expected:

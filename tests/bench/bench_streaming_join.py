@@ -1,4 +1,4 @@
-"""How many intervals a second the eager operator takes, tuple by tuple, on CPython and on the MicroPython VM.
+"""Intervals a second through the streaming join, tuple by tuple, on CPython and on the MicroPython VM.
 
 Workloads of the 2009 and 2010 papers: intervals of 20 to 200 ms, d 1 s, confidence 0.8, arrivals of two streams merged in
 order of time, at 12, 200 and 1600 a second a side. CPU seconds here, the best of three; wall time on the VM. Peak memory is

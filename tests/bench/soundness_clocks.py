@@ -1,4 +1,4 @@
-"""Stamps against true time over thousands of simulated gateways: none may miss it. Prints how wide they are, and of what.
+"""Stamps against true time over thousands of simulated gateways: none may miss it. Prints widths and their parts.
 
     python tests/bench/soundness_clocks.py [--seeds 1000] [--first 0]
 

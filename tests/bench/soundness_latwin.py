@@ -1,10 +1,10 @@
-"""Detectors of conjunctions against true time over thousands of random computations: whatever is told must have been.
+"""Detectors of conjunctions against true time over thousands of random computations: every emitted overlap must be true.
 
     python tests/bench/soundness_latwin.py [--seeds 5000] [--first 0]
 
 Two to eight processes, windows of one to eight, both orders, patient or not, late joiners, doubled and overtaken reports,
 receipts as states, as clock-only reports or silent, clock errors from none to wide. Ends with an error and the seed if one
-overlap told is contradicted.
+emitted overlap is contradicted.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from whenabouts_cloud.latwin.conjunction.detector import ConjunctionDetector  # 
 
 
 def watch(seed):
-    """Of one computation the mode, and how many reports there were, overlaps told, and possible verdicts withdrawn."""
+    """Mode of one computation, and the numbers of reports, emitted overlaps and retracted possible verdicts."""
     random = Random(seed)
     computation = simulate(
         random,
@@ -45,7 +45,7 @@ def watch(seed):
         emitted += len(detector.overlaps)
         for firsts in detector.overlaps:
             if not runs_overlapped(computation, firsts):
-                sys.exit(f"seed {seed}: found runs {firsts} told by a {mode} detector, expected some that overlapped")
+                sys.exit(f"seed {seed}: found runs {firsts} of a {mode} detector, expected some that overlapped")
     return mode, reports, emitted, retracted
 
 
@@ -65,7 +65,7 @@ def main():
     for mode in ("causal", "eager", "patient"):
         runs, reports, emitted, retracted = (total[mode, name] for name in ("runs", "reports", "emitted", "retracted"))
         print(f"{mode:<8} {runs:>13} {reports:>9} {emitted:>7} {retracted:>20}")
-    print("every overlap that was told truly was")
+    print("every emitted overlap is true")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from support.files.captures import REQUIRED, absent, present
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """`-m captures` runs these tests alone, `-m "not captures"` all others."""
+    """`-m captures` runs only these tests, `-m "not captures"` all others."""
     item.add_marker("captures")
 
 

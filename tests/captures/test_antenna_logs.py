@@ -1,4 +1,4 @@
-"""Logs of Oregon RFID readers at a real river: every row is a reading, and what the page on real logs tells is true."""
+"""Logs of Oregon RFID readers at a real river: every row is a reading; the statements of the page on real logs are true."""
 
 from itertools import pairwise
 
@@ -49,14 +49,14 @@ def test_every_row_of_the_real_logs_is_a_reading(name, count, unsure):
     check_every_row(DATA / f"{name}.txt", count, unsure)
 
 
-def test_the_unreferenced_row_of_the_real_log_covers_the_beat_of_its_marker():
-    """reader_3 hears its marker once a minute: the row at 16:14:01.8 U belongs to a beat that lies 3 to 5 s before it."""
+def test_the_unreferenced_row_of_the_real_log_covers_the_signal_of_its_marker():
+    """reader_3 hears its marker once a minute: the row at 16:14:01.8 U belongs to a signal that lies 3 to 5 s before it."""
     assert off_the_beat(DATA / "reader_3.txt", "0000_000000004978") == [3.0, 5.1]
     assert "its stamp is 3 to 5 s after that signal" in PAGE
 
 
 def test_a_report_of_the_older_form_is_refused(tmp_path):
-    """It has another table, and nothing of it lands."""
+    """Its table has other columns; no row of it lands."""
     old, landing = DATA / "orfid_old_data_file.txt", tmp_path / "landing"
     result = CliRunner().invoke(imports, ["orfid", str(old), "--landing", str(landing)])
     assert (result.exit_code, "found no head line" in result.output) == (1, True)
@@ -74,7 +74,7 @@ def tags(readings):
 
 
 def test_the_tables_of_the_page_are_true_of_the_raw_logs(one, two):
-    """Counted anew from the text files by the definitions in fractions: what a point tells and what is sure."""
+    """Pairs by plain timestamps and certain pairs, recounted from the text files by the definitions, in fractions."""
     emitted, certain = joined(tags(one), tags(two), APART), sure(tags(one), tags(two), APART)
     fish = ({pair for pair in pairs if pair[0].kind == "A"} for pairs in (emitted, certain))
     echo = (ask(of_kind(two, "P"), tags(two), WITHIN) for ask in (joined, sure))
@@ -108,7 +108,7 @@ def test_what_the_page_says_of_pairs_beside_its_table_is_true(one, two):
 
 
 def test_the_passages_of_the_page_are_those_of_the_raw_logs(one, two):
-    """Seven, each in certain order; by order of arrival four, all one way, three back in time, six missed."""
+    """Passages: seven, each in certain order; by order of arrival four, all one way, three back in time, six missed."""
     fish = of_kind(one + two, "A")
     true, naive = passages(sorted(fish, key=lambda row: row.t_min)), passages(fish)
     for a, b in true:
@@ -121,7 +121,7 @@ def test_the_passages_of_the_page_are_those_of_the_raw_logs(one, two):
 
 
 @pytest.mark.parametrize("mode", ["CERTAIN", "OVER 90 %", "POSSIBLE"])
-def test_the_engine_tells_what_the_definition_gives_in_every_mode(two, mode):
+def test_the_engine_emits_what_the_definition_gives_in_every_mode(two, mode):
     """The rule on the rows as the log has them, and backwards."""
     log = of_kind(two, "AW")
     expected = heard(log, "W", WAYS[f"heard, {mode}"])

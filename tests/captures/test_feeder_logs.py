@@ -1,4 +1,4 @@
-"""Logs of real chickadees at feeders: every row is a reading, and what the page on real logs tells of them is true."""
+"""Logs of real chickadees at feeders: every row is a reading, and the statements of the page on real logs are true."""
 
 import csv
 import re
@@ -21,7 +21,7 @@ def all_reads() -> list[Read]:
 
 
 def test_every_row_of_the_real_logs_is_a_reading():
-    """Counted without the importer: one reading for each line but the head, and nothing kept aside."""
+    """Counted without the importer: one reading for each line but the head, and no line rejected."""
     assert check_feeder_logs(DATA / "raw") == (15_978, {})
 
 

@@ -24,7 +24,7 @@ def _messages(path: Path) -> list[tuple[str, bytes]]:
 
 
 def test_these_are_all_captures():
-    """A capture that is not named would be tested by nothing."""
+    """A capture without a name here would not be tested."""
     assert sorted(folder("m6e-nano-serial").glob("*.transport")) == CAPTURES
 
 
@@ -54,7 +54,7 @@ def test_capture_of_both_directions_as_one_stream(path, size):
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
 @pytest.mark.parametrize("mode", ["reader", "host"])
 def test_capture_of_one_direction(path, mode):
-    """A decoder told its direction gives the same frames for its wire as the one that finds out."""
+    """A decoder configured for one direction gives the same frames for its wire as one that detects the direction."""
     messages = _messages(path)
     one = decoder("m6e", mode=mode)
     frames = [frame for direction, data in messages if direction == mode for frame in one.feed(data)]

@@ -22,5 +22,5 @@ def test_a_capture_of_a_real_reader_is_the_same_when_we_write_it(path, tmp_path)
 
 @pytest.mark.parametrize("speed", ["max", "50"])
 def test_a_program_that_sends_the_recorded_commands_gets_the_recorded_answers(speed):
-    """Every question of the capture has an answer of its own, which comes no sooner."""
+    """Every command of the capture has exactly one answer, which comes no earlier than in the capture."""
     check_dialogue(folder("m6e-nano-serial", "read.transport"), speed)

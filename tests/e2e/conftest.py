@@ -1,4 +1,4 @@
-"""What tests of whole systems stand on: a broker with an ingest, a badge reader on a port, a time server."""
+"""Fixtures of tests of whole systems: a broker with an ingest, a badge reader on a port, a time server."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -20,7 +20,7 @@ from whenabouts_sim.world.world import DOCK, GATE, Sighting
 
 @pytest.fixture
 def gate(bench):
-    """A badge reader on a port, ready; the agent is configured for it alone."""
+    """A badge reader on a port, ready; the agent is configured for this reader only."""
     port = bench.folder / "ports" / "gate"
     with PtyLink(Rdm6300(GATE.name, 1), bench.sim_clock, port) as link:
         bench.configure(reader_table(GATE, port), resend_s=2)
@@ -28,7 +28,7 @@ def gate(bench):
 
 
 def test_broker_comes_late_dies_and_comes_back(bench, gate):
-    """Readings of the time without a broker arrive when it appears; what it forgot is sent again; then the cloud confirms.
+    """Readings from before the broker came arrive; those that it lost are sent again; then the cloud confirms.
 
     agent   |--------------------------------------------|
     broker            |------ killed       |--------------|   (state lost)
@@ -85,11 +85,11 @@ def test_acknowledgements_delete_exactly_what_they_cover(bench, gate):
         assert left >= count - 6  # a message that is covered in part stays whole
         seen.acknowledge({boot: count - 1}, retain=True)
         bench.wait_status("confirmed", lambda s: s["spool"]["readings"] == 0)
-        seen.wait("beat without spool", lambda: seen.heartbeats()[-1].spool_readings == 0)
+        seen.wait("heartbeat without spool", lambda: seen.heartbeats()[-1].spool_readings == 0)
 
 
-def test_orderly_end_says_stopped_and_a_kill_offline(bench, gate):
-    """SIGTERM publishes what is stored and says stopped, retained; SIGKILL leaves the last will; boots differ."""
+def test_orderly_end_publishes_stopped_and_a_kill_offline(bench, gate):
+    """SIGTERM publishes all stored readings and the status stopped, retained; SIGKILL leaves the last will; boots differ."""
     bench.broker.start()
     with witness(bench.broker.port) as seen:
         agent = bench.start_agent("gw")
@@ -124,7 +124,7 @@ def test_orderly_end_says_stopped_and_a_kill_offline(bench, gate):
 
 
 def test_end_is_quick_while_the_broker_does_not_answer(bench, gate):
-    """A broker that hangs with unacknowledged messages holds the end back for the time of the drain, not for ever."""
+    """A broker that hangs with unacknowledged messages delays the end by the time of the drain at most."""
     bench.broker.start()
     agent = bench.start_agent("gw")
     bench.wait("agent ready", lambda: bench.agent_ready("gw"), 15)
@@ -140,8 +140,8 @@ def test_end_is_quick_while_the_broker_does_not_answer(bench, gate):
         os.kill(bench.broker.pid, signal.SIGCONT)
 
 
-def test_full_disk_is_survived_and_told_by_a_gap(bench, gate):
-    """The kernel refuses to let files grow: later readings are refused, counted, and told as soon as the cloud made room.
+def test_full_disk_is_survived_and_reported_as_a_gap(bench, gate):
+    """The kernel refuses to let files grow: later readings are refused and counted, and reported once the cloud made room.
 
     disk      room | full ............. | the cloud confirms, the journal is emptied
     badges     ====  ====                 ==
@@ -177,7 +177,7 @@ def test_full_disk_is_survived_and_told_by_a_gap(bench, gate):
 
 
 def test_one_reader_is_unplugged_while_the_other_goes_on(bench):
-    """The other's readings keep coming, the promise keeps growing and holds, every stamp has the truth inside.
+    """The other's readings keep coming, the watermark grows and holds, every stamp contains the true time.
 
     dock (m6e)    ====            unplugged         ====
     gate (rdm)    ==================================
@@ -207,7 +207,7 @@ def test_one_reader_is_unplugged_while_the_other_goes_on(bench):
         assert "reader dock-1: lost" in bad.stdout
         watermarked = len([b for b in seen.heartbeats() if b.frontier_us is not None])
         seen.wait(
-            "promise grows without the lost reader",
+            "watermark grows without the lost reader",
             lambda: len({b.frontier_us for b in seen.heartbeats()[watermarked:]}) >= 4,
         )
         dock.plug()
@@ -228,7 +228,7 @@ def test_one_reader_is_unplugged_while_the_other_goes_on(bench):
         assert r.t_min <= emitted[r.key].true_us <= r.t_max
         bound_us = CLOCK.bound_us(emitted[r.key].true_us)
         narrow += r.stream == DOCK.stream and r.t_max - r.t_min < 2 * bound_us + 200_000
-    assert narrow > len(tags | more) // 2  # the module's own time narrows a second to what the port and the clock leave
+    assert narrow > len(tags | more) // 2  # the module's time narrows stamps from 1 s to the bounds of port and clock
     check_watermarks(seen.seen)
     stopped = command("status", "--config", config)
     assert stopped.returncode == 1
@@ -236,13 +236,13 @@ def test_one_reader_is_unplugged_while_the_other_goes_on(bench):
 
 
 def check_watermarks(messages: list[tuple[str, bytes, bool]]) -> None:
-    """In the order of the broker: after a beat nothing comes that it promised was there, and what it named was."""
+    """In the broker's order: after a heartbeat no reading before its watermark comes, and all that it named came before."""
     frontier_us, named, numbers, watermarks = None, set(), set(), 0
     for leaf, payload, _ in messages:
         if leaf == "obs":
             for r in decode_batch(payload):
                 if (r.boot, r.seq) not in numbers and frontier_us is not None:
-                    assert r.t_max >= frontier_us, f"number {r.seq} came after the promise of {frontier_us}: {r}"
+                    assert r.t_max >= frontier_us, f"number {r.seq} came after the watermark {frontier_us}: {r}"
                 numbers.add((r.boot, r.seq))
         elif leaf == "heartbeat" and (heartbeat := decode_heartbeat(payload)).frontier_us is not None:
             watermarks += 1

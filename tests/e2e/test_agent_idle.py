@@ -1,4 +1,4 @@
-"""The agent as a process with four readers that are silent: how much memory it takes, and the metrics it writes."""
+"""The agent as a process with four readers that are silent: its memory, and the metrics it writes."""
 
 from contextlib import ExitStack
 from dataclasses import replace
@@ -12,11 +12,11 @@ from whenabouts_sim.stack.stack import reader_table
 from whenabouts_sim.world.world import DOCK, GATE
 
 IDLE_BYTES_MAX = 40_000_000
-WRITES = 3  # of the status, one a second: what is still being set up is there by then
+WRITES = 3  # of the status, one a second: the agent is completely set up by then
 
 
 def memory_bytes(pid: int) -> int:
-    """What the process keeps in memory, shared pages included."""
+    """Resident memory of a process in bytes, shared pages included."""
     [line] = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS:")]
     return int(line.split()[1]) * 1024
 

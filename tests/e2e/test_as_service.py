@@ -33,7 +33,7 @@ def test_the_filter_keeps_out_what_an_agent_never_needs():
 
 
 def test_readings_flow_under_what_the_unit_forbids(tmp_path):
-    """From the port to the broker and to an orderly end; the kernel says that the restrictions are in force."""
+    """From the port to the broker and to an orderly end; the kernel reports that the restrictions are in force."""
     script = REPOSITORY / "tests" / "support" / "edge/as_service.py"
     (tmp_path / "unit").write_text(UNIT)
     with (

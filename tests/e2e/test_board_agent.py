@@ -17,7 +17,7 @@ def reader(bench):
 
 
 def nothing_kept(heartbeat, boot):
-    """Whether a beat says that all numbers of this boot have landed, and none of an earlier one is kept."""
+    """True if a heartbeat reports that all numbers of this boot have landed and none of an earlier boot is kept."""
     return not heartbeat.spool_readings and [(b, first - last) for b, (first, last) in heartbeat.published.items()] == [
         (boot, 1)
     ]
@@ -35,7 +35,7 @@ def test_readings_land_once_through_kills_of_board_and_broker(bench, gate, ntp, 
     config = board_config(bench, ntp.port, [reader(bench)])
     with witness(bench.broker.port) as seen:
         board = start_board(bench, config, where)
-        seen.wait("a promise", lambda: any(b.frontier_us for b in seen.heartbeats()))
+        seen.wait("a watermark", lambda: any(b.frontier_us for b in seen.heartbeats()))
         expected = passed(bench, gate, badges(bench, 6, 0))
         seen.wait("first badges", lambda: seen.keys() >= expected)
         bench.wait(
@@ -71,7 +71,7 @@ def test_readings_from_before_the_time_is_known_are_dated_afterwards(bench, gate
     bench.broker.start()
     with witness(bench.broker.port) as seen:
         start_board(bench, board_config(bench, ntp.port, [reader(bench)]), where)
-        seen.wait("a beat", seen.heartbeats)
+        seen.wait("a heartbeat", seen.heartbeats)
         keys = passed(bench, gate, badges(bench, 4, 0))
         assert seen.heartbeats()[-1].clock_state == "unbounded"
         assert seen.readings() == []
@@ -81,5 +81,5 @@ def test_readings_from_before_the_time_is_known_are_dated_afterwards(bench, gate
         for r in seen.readings():
             assert r.clock_state == "bounded"
             assert r.t_min <= true_us[r.key] <= r.t_max < r.t_min + 1_000_000
-        seen.wait("a promise", lambda: seen.heartbeats()[-1].frontier_us)
+        seen.wait("a watermark", lambda: seen.heartbeats()[-1].frontier_us)
         assert seen.heartbeats()[-1].bound_us < 1_000_000

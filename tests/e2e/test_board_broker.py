@@ -41,8 +41,8 @@ def test_messages_go_out_and_come_back(broker, where):
         assert run_on_board(SCRIPT, str(broker.port), "1500").splitlines() == EXPECTED
 
 
-def test_the_will_is_told_when_the_line_is_cut_and_not_after_an_orderly_end(broker):
-    """First a client that says DISCONNECT, then one whose line is cut."""
+def test_the_will_is_published_when_the_line_is_cut_and_not_after_an_orderly_end(broker):
+    """First a client that sends DISCONNECT, then one whose line is cut."""
     here, said, came = script(), [], threading.Event()
     seen = mqtt.Client(CallbackAPIVersion.VERSION2)
     ready = threading.Event()

@@ -24,10 +24,10 @@ WHERE = ["board", pytest.param("here", marks=pytest.mark.deep)]
 
 
 @pytest.mark.parametrize("where", WHERE)
-def test_a_rule_runs_from_the_cloud_and_from_a_file_and_is_withdrawn(where, tmp_path):
-    """Derived readings are exactly the pairs of the definition among what was published; promises cover them.
+def test_a_rule_runs_from_the_cloud_and_from_a_file_and_is_removed(where, tmp_path):
+    """Derived readings are exactly the pairs of the definition among the published readings; watermarks cover them.
 
-    rules    sent     noise     withdrawn  |  from a file, after a new start
+    rules    sent     noise     removed    |  from a file, after a new start
     badges     =====     =====     =====   |   =====
     """
     [rule] = parse_rules(RULE.replace(DOCK.stream, GATE.stream)).rules  # badges with badges, each pair in both orders
@@ -39,7 +39,7 @@ def test_a_rule_runs_from_the_cloud_and_from_a_file_and_is_withdrawn(where, tmp_
         seen = stack.enter_context(witness(bench.broker.port))
         readers = [{"port": str(port), "kind": "rdm6300", "stream": GATE.stream}]
         board = start_board(bench, board_config(bench, ntp.port, readers, rules={}), where)
-        seen.wait("a promise", lambda: any(b.frontier_us for b in seen.heartbeats()))
+        seen.wait("a watermark", lambda: any(b.frontier_us for b in seen.heartbeats()))
         rules = compile_rules(place([rule], announced(births(seen))), "bench", "gw")
         sent = 0
 
@@ -72,7 +72,7 @@ def test_a_rule_runs_from_the_cloud_and_from_a_file_and_is_withdrawn(where, tmp_
         seen.wait("pairs", lambda: derived(distinct(seen), boot).keys() >= first.keys())
         assert derived(distinct(seen), boot) == first
         say(encode_rules("bench", "gw", []))
-        seen.wait("withdrawn", lambda: DERIVED not in names(seen))
+        seen.wait("removed", lambda: DERIVED not in names(seen))
         pass_gate()
         assert derived(distinct(seen), boot) == first
         board.stop() if where == "here" else board.kill()
@@ -83,7 +83,7 @@ def test_a_rule_runs_from_the_cloud_and_from_a_file_and_is_withdrawn(where, tmp_
         start_board(bench, board_config(bench, ntp.port, readers, rules={"file": str(path)}), where)
         seen.wait("announced again", lambda: births(seen)[-1].boot != boot and DERIVED in names(seen))
         boot = births(seen)[-1].boot
-        seen.wait("a promise", lambda: any(b.frontier_us and b.boot == boot for b in seen.heartbeats()))
+        seen.wait("a watermark", lambda: any(b.frontier_us and b.boot == boot for b in seen.heartbeats()))
         pass_gate()
         second = wanted(boot)
         assert len(second) > 5
@@ -138,7 +138,7 @@ def test_a_board_is_a_member_of_a_group_of_linux_agents(where, tmp_path):
         for at, name in enumerate(NAMES):
             before = {n: office.group(n)["clock"] for n in linux}
             moments[name] = office.badge(name, 5)
-            for n in linux:  # until all have heard that the badge came and went
+            for n in linux:  # until all have received that the badge came and went
                 office.wait_group("heard", n, lambda g: g["clock"][at] >= before[n][at] + 2)  # noqa: B023
             office.wait("the board has heard", lambda: landed(
                 lambda g, s: g == "rfid" and s.view == view and s.clock[at] >= 2  # noqa: B023
@@ -180,7 +180,7 @@ def test_a_board_is_a_member_of_a_group_of_linux_agents(where, tmp_path):
 
 
 def of_board(leaf, payload, _retained):
-    """Whether this is a batch or beat of the board."""
+    """True if this is a batch or heartbeat of the board."""
     from whenabouts_protocol import decode_heartbeat
 
     if leaf == "obs":

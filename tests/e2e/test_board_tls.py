@@ -1,4 +1,4 @@
-"""A board's line with TLS to a real broker, here and on the MicroPython VM: only to a server that is who it should be."""
+"""A board's line with TLS to a real broker, here and on the MicroPython VM: only to a server with the right certificate."""
 
 import importlib.util
 import ipaddress
@@ -28,7 +28,7 @@ def broker(tmp_path_factory):
 
 
 def outcome(where, host, port, *files):
-    """What the script tells."""
+    """Lines that the script reports."""
     if where == "board":
         return run_on_board(SCRIPT, host, str(port), *map(str, files), heap="1m").splitlines()
     spec = importlib.util.spec_from_file_location("board_tls", SCRIPT)
@@ -48,7 +48,7 @@ def test_a_server_with_the_right_certificate_is_believed(broker, where):
 @pytest.mark.parametrize("where", WHERE)
 @pytest.mark.parametrize("wrong", ["another authority", "another name", "no TLS", "no certificate in the file"])
 def test_any_other_is_refused_with_a_reason(broker, where, wrong, tmp_path):
-    """Nothing of ours is said to it."""
+    """No MQTT packet reaches such a server."""
     host, port, ca_file = "localhost", broker.tls, broker.ca
     if wrong == "another authority":
         ca_file = broker.other_ca
@@ -80,7 +80,7 @@ def shown(where, folder, cert, key):
 
 @pytest.mark.parametrize("where", WHERE)
 def test_a_server_that_asks_for_a_certificate_gets_it(broker, where, tmp_path):
-    """With the certificate it lets the board in, without it does not; a key of somebody else is refused here."""
+    """The server accepts a board only with the certificate; a key of another certificate is refused here."""
     files = shown(where, tmp_path, broker.cert, broker.key)
     assert "heard whole" in outcome(where, "localhost", broker.mutual, broker.ca, *files)
     lines = outcome(where, "localhost", broker.mutual, broker.ca)
@@ -91,7 +91,7 @@ def test_a_server_that_asks_for_a_certificate_gets_it(broker, where, tmp_path):
 
 
 def test_all_certificates_of_a_file_are_read(broker):
-    """Whatever stands around them."""
+    """Certificates are read whatever text stands around them."""
     both = f"first\n{broker.ca.read_text()}\nsecond\r\n{broker.other_ca.read_text()}"
     assert len(certificates(both)) == 2
     assert certificates(both)[0] == certificates(broker.ca.read_text())[0] != certificates(both)[1]
@@ -116,6 +116,6 @@ def test_readings_go_out_over_tls(broker, where, mutual, tmp_path):
             path = board_config(bench, ntp.port, [reader], broker=config)
             assert json.loads(path.read_text())["broker"] == config
             start_board(bench, path, where)
-            seen.wait("a promise", lambda: any(b.frontier_us for b in seen.heartbeats()), 30)
+            seen.wait("a watermark", lambda: any(b.frontier_us for b in seen.heartbeats()), 30)
             keys = passed(bench, gate, badges(bench, 6, 0))
             seen.wait("badges", lambda: seen.keys() >= keys)

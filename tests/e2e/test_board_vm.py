@@ -47,7 +47,7 @@ print(heard[0] == 2)
 
 
 def mpremote(board, *words):
-    """What one run of mpremote printed."""
+    """Output of one run of mpremote."""
     done = subprocess.run(
         [sys.executable, "-m", "mpremote", "connect", board.port, *words],
         capture_output=True, text=True, timeout=90, check=False,
@@ -57,7 +57,7 @@ def mpremote(board, *words):
 
 
 def await_file(path, is_complete, timeout_s=30):
-    """Until the text of a file of the flash satisfies `found`."""
+    """Wait until the text of a file of the flash satisfies `is_complete`."""
     until(lambda: path.exists() and is_complete(path.read_text()), path.name, timeout_s)
 
 
@@ -88,7 +88,7 @@ def test_mpremote_finds_a_board(tmp_path):
 def test_a_program_that_never_returns_is_interrupted_and_started_again(tmp_path):
     """
     main.py   |~~~~~~~~~~ mpremote exec ........ reset |~~~~~~~~~~ soft reset by mpremote ........ Ctrl-D at the prompt |~~~~
-    It makes garbage without end in a small heap; a raw REPL keeps it from starting, as on any board.
+    The program allocates without end in a small heap; a raw REPL keeps it from starting, as on any board.
     """
     flash = tmp_path / "flash"
     flash.mkdir()
@@ -153,7 +153,7 @@ def test_the_steps_that_a_program_leaves_end_in_order(tmp_path):
 
 
 def test_the_heap_has_its_end(tmp_path):
-    """A board of 64 kB holds less than that, and goes on afterwards."""
+    """A board with a heap of 64 kB holds less than that, and goes on after the MemoryError."""
     flash = tmp_path / "flash"
     flash.mkdir()
     (flash / "main.py").write_text(
@@ -188,7 +188,7 @@ def test_readings_land_once_through_power_cuts(bench, gate, ntp):
     bench.broker.start()
     bench.start_ingest()
     with NodeBoard(flash, uarts={0: gate.path}) as board, witness(bench.broker.port) as seen:
-        seen.wait("a promise", lambda: any(b.frontier_us for b in seen.heartbeats()))
+        seen.wait("a watermark", lambda: any(b.frontier_us for b in seen.heartbeats()))
         expected = passed(bench, gate, badges(bench, 6, 0))
         seen.wait("first badges", lambda: seen.keys() >= expected)
         bench.wait(
@@ -210,7 +210,7 @@ def test_readings_land_once_through_power_cuts(bench, gate, ntp):
     check_landed(bench, gate)
 
 
-# Appends messages of drawn sizes for ever, confirms some, and says what is durable as soon as it is.
+# Appends messages of drawn sizes for ever, confirms some, and prints each that is durable at once.
 LIFE = """
 import random, sys
 from whenabouts_edge.board.machine.flash import Flash
@@ -242,7 +242,7 @@ program = steps()
 
 
 def stored(flash):
-    """What the flash_log in this flash holds, read on this Python: (boot, number, payload)."""
+    """Messages of the flash log in this flash, read on this Python: (boot, number, payload)."""
     flash_log = FlashLog(Flash(str(flash / "spool")), 3, 4096, 7)
     messages, message = [], flash_log.after(None)
     while message is not None:
@@ -251,7 +251,7 @@ def stored(flash):
     return messages
 
 
-def test_the_ring_survives_cuts_within_any_write(tmp_path):
+def test_the_flash_log_survives_cuts_within_any_write(tmp_path):
     """
     flash   ====|====|===/ cut after a drawn number of bytes; what was durable, and has not landed, is there afterwards
     Twelve lives on one flash; each ends within a write, and the next one numbers its boot higher.
@@ -289,8 +289,8 @@ def test_the_ring_survives_cuts_within_any_write(tmp_path):
     assert landed
 
 
-def test_the_command_offers_kinds_that_agents_know():
-    """By the same names, and their simulated firmware takes the tags it is given."""
+def test_the_command_offers_kinds_that_agents_support():
+    """The kinds have the agent's names, and their simulated firmware takes the given tags."""
     assert set(command.READERS) == set(KINDS)
     for kind, made in command.READERS.items():
         core = made(kind, 0)
@@ -305,7 +305,7 @@ def test_the_command_offers_kinds_that_agents_know():
 
 
 def test_the_command_starts_a_board_and_ends_it_cleanly(tmp_path):
-    """It says where the board is, a reader speaks on its UART, and Ctrl-C leaves nothing behind."""
+    """It prints where the board is, a reader sends on its UART, and Ctrl-C leaves no process behind."""
     process = subprocess.Popen(
         [sys.executable, "-m", "whenabouts_sim.cli", "board", "--json", "--reader", "rdm6300", "--heap-kb", "64"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)},

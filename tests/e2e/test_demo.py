@@ -1,4 +1,4 @@
-"""The demonstration as a person runs it, and what is left when it is interrupted."""
+"""The demonstration as a person runs it, and its end when it is interrupted."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from whenabouts_sim.world.world import World
 
 
 @pytest.mark.timeout(700)
-def test_the_demonstration_keeps_every_promise_and_beats_the_plain_join():
+def test_the_demonstration_keeps_every_guarantee_and_surpasses_the_plain_join():
     """Nothing lost or repeated, every stamp right, all rules exact, and fewer results are false than by plain timestamps."""
     done = run_demo("--seed", "7", "--json")
     summary = json.loads(done.stdout)
@@ -48,7 +48,7 @@ def test_the_demonstration_keeps_every_promise_and_beats_the_plain_join():
 
 @pytest.mark.deep
 @pytest.mark.timeout(700)
-def test_the_office_tells_when_all_were_there_and_nothing_else():
+def test_the_office_reports_when_all_were_there_and_nothing_else():
     """Three agents in one group, the rule in Spark: every certain meeting once, and no miss."""
     command = [sys.executable, "-m", "whenabouts_sim.cli", "office", "--seed", "5", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False)
@@ -148,7 +148,7 @@ def test_ctrl_c_ends_every_process():
     ],
 )
 def test_nonsense_is_refused_with_a_clear_error(arguments, text):
-    """What cannot be run says what was found, and no traceback."""
+    """Arguments that cannot be run give an error with the value found, and no traceback."""
     done = CliRunner().invoke(main, ["demo", *arguments])
     assert done.exit_code in (1, 2)
     assert isinstance(done.exception, SystemExit)

@@ -58,7 +58,7 @@ class Office(Stack):
         return self.clock.true_us(time.monotonic_ns())
 
     def badge(self, name, reads):
-        """A badge in the field of a reader for so many reads; gives the true moments of the reads."""
+        """Put a badge in the field of a reader for so many reads; return the true moments of the reads."""
         start_us = self.true_us() + 150_000
         first = self._numbers[name]
         self._numbers[name] += reads
@@ -77,7 +77,7 @@ class Office(Stack):
         return self.group(name)
 
     def wait_view(self, members):
-        """Until these agents share one view of themselves; gives its number."""
+        """Wait until these agents share one view of themselves; return its number."""
 
         def shared():
             groups = [self.group(name) for name in members]
@@ -89,7 +89,7 @@ class Office(Stack):
     def landed_states(self):
         """Every state in the landing, as (gateway, boot, LocalState, t_min, t_max), in the order of numbers, no repeats.
 
-        Of each boot as far as its numbers are complete: what is missing is still on its way.
+        The states of each boot end before its first missing number: the rest is still on its way.
         """
         rows = list(self._rows(self.landing, None))  # all columns
         states, following = [], {}
@@ -128,7 +128,7 @@ def office(tmp_path):
 
 
 def origin(leaf, payload, _retained):
-    """The gateway that a batch or beat is of; None for other messages."""
+    """The gateway of a batch or heartbeat; None for other messages."""
     if leaf == "obs":
         return decode_batch(payload)[0].gateway
     return decode_heartbeat(payload).gateway if leaf == "heartbeat" else None
@@ -149,7 +149,7 @@ def check_dense(states):
 
 
 def nothing_ahead(states):
-    """Whether every state that a clock speaks of is among them: so it is when all has landed, since it was stored first."""
+    """True if every state that a clock refers to is among them: so it is when all has landed, since it was stored first."""
     there = {(state.view, state.process, state.number) for _, _, state, _, _ in states}
     return all((state.view, i, count) in there for _, _, state, _, _ in states for i, count in enumerate(state.clock))
 
@@ -168,7 +168,7 @@ def test_landed_states_of_three_agents_carry_dense_clocks_and_survive_a_reboot(o
         before = {n: office.group(n)["clock"] for n in NAMES}
         moments[name] = office.badge(name, 5)
         at = NAMES.index(name)
-        for n in NAMES:  # wait until all have heard that the badge came and went
+        for n in NAMES:  # wait until all have received that the badge came and went
             office.wait_group("heard", n, lambda g: g["clock"][at] >= before[n][at] + 2)  # noqa: B023
     office.wait("landed", lambda: {
         s.process for _, _, s, _, _ in office.landed_states()
@@ -230,7 +230,7 @@ def test_landed_states_of_three_agents_carry_dense_clocks_and_survive_a_reboot(o
 
 
 def test_lies_noise_and_lost_connections_do_no_harm(office):
-    """What is not believed is counted; after the broker was away the newest state is told again; births name the view."""
+    """Refused messages are counted; after the broker was away the newest state is sent again; births name the view."""
     office.wait_view(NAMES)
     seen = office.seen
     births = lambda: {(b := decode_birth(p)).gateway: b for leaf, p, _ in list(seen.seen) if leaf == "birth"}  # noqa: E731
@@ -247,7 +247,7 @@ def test_lies_noise_and_lost_connections_do_no_harm(office):
 
     noise = [b"\xff", b"", lie((1 << 50, 0, 0)), lie((5, 0, 0), process=1), lie((5, 0, 0), boot=77),
              lie((5, 0, 0), number=view ^ 1)]  # fmt: skip
-    office.wait("all have told their states", lambda: nothing_ahead(office.landed_states()), 30)
+    office.wait("all have published their states", lambda: nothing_ahead(office.landed_states()), 30)
     before = office.group("wall")["refused"]
     for payload in noise:
         seen.client.publish(topic("office", "phone", "state"), payload, qos=1).wait_for_publish(10)
@@ -256,7 +256,7 @@ def test_lies_noise_and_lost_connections_do_no_harm(office):
     assert counted(group) == {
         "malformed": 2, "impossible": 1, "foreign": 2, "other_view": 1, "old_boots": 0, "cut_off": 0, "messages": 0,
     }  # fmt: skip
-    assert group["clock"][0] <= 2  # none of it was believed
+    assert group["clock"][0] <= 2  # all of it was refused
 
     office.broker.kill()
     office.wait("away", lambda: not any(office.status(n)["broker"]["connected"] for n in NAMES), 20)
@@ -264,8 +264,8 @@ def test_lies_noise_and_lost_connections_do_no_harm(office):
     office.badge("rfid", 3)
     office.wait_group("state while away", "rfid", lambda g: g["state"] >= number + 2)
     office.broker.start()
-    office.wait_group("told again", "wall", lambda g: g["clock"][1] >= number + 2, 60)
-    assert office.group("wall")["view"] == view  # a lost connection is no leave
+    office.wait_group("sent again", "wall", lambda g: g["clock"][1] >= number + 2, 60)
+    assert office.group("wall")["view"] == view  # a lost connection does not change the view
     office.wait("landed", lambda: any(
         g == "rfid" and s.view == view and s.number == number + 2 for g, _, s, _, _ in office.landed_states()
     ), 30)  # fmt: skip

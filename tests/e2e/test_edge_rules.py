@@ -1,4 +1,4 @@
-"""A rule on a real gateway: planned from births, sent over a real broker, run by the agent process, withdrawn again."""
+"""A rule on a real gateway: planned from births, sent over a real broker, run by the agent process, removed again."""
 
 import json
 
@@ -35,7 +35,7 @@ def names(seen: Witness) -> list[str]:
 
 
 def published(bench: Bench, text: str, *more: str) -> dict:
-    """What `whenabouts-cloud publish` says of a rule file."""
+    """Output of `whenabouts-cloud publish` for a rule file."""
     file = bench.folder / "rules.wa"
     file.write_text(text)
     result = CliRunner().invoke(publish, [str(file), "--broker", f"127.0.0.1:{bench.broker.port}", *more])
@@ -48,7 +48,7 @@ def distinct(seen: Witness) -> dict[tuple[int, int], Reading]:
 
 
 def expected(rule: CorrelateRule, readings: dict, boot: int, first_seq: int) -> dict:
-    """What the rule derives of the readings of one boot from a number on: (a, b) -> (ppm, stamp), by its definition."""
+    """Pairs that the rule derives from a boot's readings from a number on: (a, b) -> (ppm, stamp), by its definition."""
     sides = [
         [r for (b, s), r in readings.items() if (b, r.stream) == (boot, stream.pattern) and s >= first_seq]
         for stream in (rule.a, rule.b)
@@ -65,7 +65,7 @@ def expected(rule: CorrelateRule, readings: dict, boot: int, first_seq: int) -> 
 
 
 def derived(readings: dict, boot: int) -> dict:
-    """What the agent derived in a boot, in the same form; no pair twice."""
+    """Pairs that the agent derived in a boot, in the same form; no pair twice."""
     pairs = {}
     for r in readings.values():
         if r.stream == DERIVED and r.boot == boot:
@@ -76,11 +76,11 @@ def derived(readings: dict, boot: int) -> dict:
     return pairs
 
 
-def test_a_rule_is_sent_runs_survives_a_restart_and_is_withdrawn(bench):
+def test_a_rule_is_sent_runs_survives_a_restart_and_is_removed(bench):
     """Derived readings are exactly the pairs of the definition, in each boot; noise on the topic changes nothing.
 
     agent    |--------------------------| |----------------------------|
-    rules        sent   noise             (retained)      withdrawn
+    rules        sent   noise             (retained)      removed
     birth    -  near                       - near         -
     pairs          ====      ====                ====          none
     """
@@ -93,7 +93,7 @@ def test_a_rule_is_sent_runs_survives_a_restart_and_is_withdrawn(bench):
     number = iter(range(10_000))
 
     def traffic(count: int = 8) -> None:
-        """Tags and badges in turn, until the cloud has every one that was reported."""
+        """Send tags and badges in turn, until the cloud has every one that was reported."""
         start_us = bench.true_us() + 1_300_000
         tags = [Sighting(start_us + i * 130_000, DOCK.name, n := next(number), f"30{n:022X}") for i in range(count)]
         badges = [Sighting(start_us + i * 170_000, GATE.name, n := next(number), f"{n:010X}") for i in range(count)]
@@ -107,7 +107,7 @@ def test_a_rule_is_sent_runs_survives_a_restart_and_is_withdrawn(bench):
             seen.wait("landed", lambda: seen.keys() >= reported)  # noqa: B023
 
     def check_pairs(boot: int, first_seq: int = 0) -> int:
-        """The pairs of the definition have come and no others; how many."""
+        """Check that the pairs of the definition have come and no others; return their number."""
         wanted = expected(rule, distinct(seen), boot, first_seq)
         seen.wait("pairs", lambda: derived(distinct(seen), boot).keys() >= wanted.keys())
         assert derived(distinct(seen), boot) == wanted
@@ -147,7 +147,7 @@ def test_a_rule_is_sent_runs_survives_a_restart_and_is_withdrawn(bench):
         assert check_pairs(second_boot) > 4
 
         assert published(bench, RULE.split("RULE")[0], "--json")["rules"] == []
-        seen.wait("withdrawn", lambda: DERIVED not in names(seen))
+        seen.wait("removed", lambda: DERIVED not in names(seen))
         before = derived(distinct(seen), second_boot)
         traffic(4)
         assert agent.stop() == 0
@@ -162,7 +162,7 @@ def test_a_rule_is_sent_runs_survives_a_restart_and_is_withdrawn(bench):
 
 
 def test_rules_of_a_file_run_without_a_word_from_the_cloud(bench):
-    """The rules_file of the configuration runs from the first reading; one of another gateway ends the start."""
+    """The rules_file of the configuration runs from the first reading; with another gateway's the agent does not start."""
     [rule] = parse_rules(RULE.replace(DOCK.stream, GATE.stream)).rules  # badges with badges, each pair in both orders
     port = bench.folder / "ports" / "gate"
     config = bench.configure(reader_table(GATE, port))

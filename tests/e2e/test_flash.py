@@ -1,4 +1,4 @@
-"""Flashing for real: mpremote on the console of a simulated board, which then boots and beats at a real broker."""
+"""Flashing for real: mpremote on the console of a simulated board, which then boots and reports to a real broker."""
 
 import json
 import os
@@ -80,14 +80,14 @@ def flash(tmp_path, once_flashed, broker):
 
 
 def configured(flash, **more):
-    """Let its configuration have these keys, and no other difference."""
+    """Change these keys of its configuration, and nothing else."""
     path = flash / "board.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **more}, sort_keys=True))
 
 
 @pytest.fixture
 def board(flash):
-    """A board that runs what was flashed before."""
+    """A board that runs a program flashed before."""
     with NodeBoard(flash) as made:
         yield made
 
@@ -120,7 +120,7 @@ def command(board, config, *more):
 
 
 def flashed(board, config, *more):
-    """What the program told machines when it ended well."""
+    """JSON that the program printed when it ended without an error."""
     process = command(board, config, "--json", *more)
     out, err = process.communicate(timeout=180)
     assert process.returncode == 0, out + err + board.complaint
@@ -130,8 +130,8 @@ def flashed(board, config, *more):
 
 def test_a_flash_that_is_killed_goes_on_and_the_board_reads_and_publishes(tmp_path):
     """
-    flash   |---- killed |      |-----------------------| a beat came
-    board   raw prompt          ... goes on    restarts |----- beats, dates, publishes a badge
+    flash   |---- killed |      |-----------------------| a heartbeat came
+    board   raw prompt          ... goes on    restarts |----- sends heartbeats, dates, publishes a badge
     """
     with (
         Bench(tmp_path) as bench,
@@ -152,7 +152,7 @@ def test_a_flash_that_is_killed_goes_on_and_the_board_reads_and_publishes(tmp_pa
         assert not (board.flash / "main.py").exists()
         with witness(bench.broker.port) as seen:
             reported = flashed(board, config)
-            seen.wait("a promise", lambda: any(heartbeat.frontier_us for heartbeat in seen.heartbeats()), 30)
+            seen.wait("a watermark", lambda: any(heartbeat.frontier_us for heartbeat in seen.heartbeats()), 30)
             assert reported["heartbeat"]["boot"] in {heartbeat.boot for heartbeat in seen.heartbeats()}
             passed(bench, gate, [Sighting(bench.true_us() + 300_000, GATE.name, 1, "00000000A1")])
             seen.wait("the badge", lambda: seen.keys() == {"00000000A1"}, 30)
@@ -187,11 +187,11 @@ def test_flashing_again_copies_nothing_and_a_change_only_itself(board, config):
 
 
 def test_a_dry_run_changes_nothing_and_lets_the_board_run_on(board, config, broker):
-    """It names what would be copied, and a board that ran beats again after it, as another boot."""
+    """It names what would be copied; a board that ran sends heartbeats again afterwards, as another boot."""
     files = contents(board)
     config.write_text(config.read_text().replace("every_ms = 300", "every_ms = 400"))
     with witness(broker.port) as seen:
-        seen.wait("a beat", seen.heartbeats)
+        seen.wait("a heartbeat", seen.heartbeats)
         before = seen.heartbeats()[0].boot
         reported = flashed(board, config, "--dry-run")
         assert [step["path"] for step in reported["steps"] if step["verb"] == "copy"] == ["/board.json", "/main.py"]
@@ -200,7 +200,7 @@ def test_a_dry_run_changes_nothing_and_lets_the_board_run_on(board, config, brok
 
 
 def contents(board):
-    """What was flashed, without what the agent itself writes."""
+    """Files that were flashed, without those that the agent itself writes."""
     return {path: path.read_bytes() for path in board.flash.rglob("*") if path.is_file() and "spool" not in path.parts}
 
 
@@ -208,7 +208,7 @@ SLOW_S = 4
 
 
 def test_no_watchdog_bites_while_a_board_is_flashed(flash, config, broker, monkeypatch):
-    """Its agent runs with a watchdog of 2 s; to look at the board takes twice as long.
+    """Its agent runs with a watchdog of 2 s; looking at the board takes twice as long.
 
     agent     runs, feeds |          nobody feeds           | runs again
     watchdog  2 s ........| a reset ends it, none begins it | 2 s .....
@@ -224,7 +224,7 @@ def test_no_watchdog_bites_while_a_board_is_flashed(flash, config, broker, monke
     monkeypatch.setattr(Device, "look", slowly)
     made = Provisioned({**values, "watchdog_s": 2, "heartbeat_ms": 500})
     with NodeBoard(flash) as board, witness(broker.port) as seen:
-        seen.wait("a beat", seen.heartbeats)
+        seen.wait("a heartbeat", seen.heartbeats)
         first = seen.heartbeats()[0].boot
         reported = Job(board.port, kind("simulated"), made, int(WAIT_S), print).flash()
     assert reported["copied"] == 2
@@ -233,8 +233,8 @@ def test_no_watchdog_bites_while_a_board_is_flashed(flash, config, broker, monke
 
 
 @pytest.mark.deep
-def test_a_board_of_another_kind_is_left_alone(board, config):
-    """Refused by what the board says of itself, before a file is written."""
+def test_a_board_of_another_kind_is_not_changed(board, config):
+    """Refused by the name that the board reports, before a file is written."""
     text = config.read_text().replace('host = "127.0.0.1"\nport', 'host = "broker.example.org"\nport')
     config.write_text(text.replace("[board]", '[board]\nwifi_ssid = "x"'))
     files = contents(board)
@@ -266,8 +266,8 @@ def test_a_file_that_the_flash_holds_otherwise_is_found(board, config, monkeypat
     assert not (board.flash / "main.py").exists()
 
 
-def test_a_main_program_that_ends_says_why(board, config, tmp_path):
-    """A folder for readings that cannot be made: what the board printed is what is told."""
+def test_a_main_program_that_ends_is_reported_with_its_error(board, config, tmp_path):
+    """A folder for readings that cannot be made: the error quotes what the board printed."""
     provisioned = tmp_path / "board.json"
     words_given = ["--config", str(config), "--board", "simulated", "--out", str(provisioned)]
     done = CliRunner().invoke(provision_command, words_given, catch_exceptions=False)
@@ -281,7 +281,7 @@ def test_a_main_program_that_ends_says_why(board, config, tmp_path):
     assert "OSError" in done.stderr
 
 
-def test_a_port_without_a_board_is_told(monkeypatch):
+def test_a_port_without_a_board_is_reported(monkeypatch):
     """A terminal that nobody answers on, and one that another program has."""
     monkeypatch.setattr(device_module, "SILENCE_S", 3)
     monkeypatch.setattr(device_module, "BUSY_S", 1)
@@ -299,7 +299,7 @@ def test_a_port_without_a_board_is_told(monkeypatch):
         os.close(slave)
 
 
-def test_a_beat_that_does_not_come_is_told_with_what_to_look_at(board, broker):
+def test_a_missing_heartbeat_is_reported_with_what_to_check(board, broker):
     """A board that was not flashed."""
     values = {"site": "bench", "gateway": "gw", "build": "b", "broker": {"host": "127.0.0.1", "port": broker.port}}
     with (
@@ -310,7 +310,7 @@ def test_a_beat_that_does_not_come_is_told_with_what_to_look_at(board, broker):
 
 
 def needed_by_one_reader():
-    """The package of this checkout without modules that this reader does without."""
+    """The package of this checkout without the modules that this reader does not need."""
     package = json.loads((REPOSITORY / "package.json").read_text())
     places = {
         place(name, path, ".py") for name, path in needed(["whenabouts_edge.readers.session"], ["pn532"], []).items()

@@ -32,7 +32,7 @@ def stack(tmp_path):
 
 
 def retained_ack(port: int, gateway: str) -> dict[int, int]:
-    """What a subscriber that comes now is told."""
+    """Acknowledgement that a new subscriber receives: {boot: landed}."""
     reported: list[dict[int, int]] = []
     came = threading.Event()
     client = mqtt.Client(CallbackAPIVersion.VERSION2)
@@ -128,15 +128,15 @@ def publish_with_tool(port: int, topic: str, message: object) -> None:
 
 
 def test_a_gateway_made_of_mosquitto_pub_and_cbor2_is_accepted(stack):
-    """The description of the wire is enough: birth, batch and beat by other people's tools land, get acknowledged, move the
-    frontier; a message that does not fit the description is a dead letter; --json tells it all in lines."""
+    """The description of the wire is enough: birth, batch and heartbeat by other people's tools land, get acknowledged,
+    move the frontier; a message that does not fit the description is a dead letter; --json logs all of it in lines."""
     command = [sys.executable, "-m", "whenabouts_cloud.cli", "ingest", "--json", "--broker",
                f"127.0.0.1:{stack.broker.port}", "--landing", str(stack.landing)]  # fmt: skip
     part = stack.start("ingest", command, stdout=True)
     port, head = stack.broker.port, {0: 2, 1: SITE, 2: "diy", 3: 5}
 
     def frontier_moved() -> bool:
-        """Publishes all again until then, as a gateway does: what nobody had subscribed to yet is lost."""
+        """Publishes all again until then, as a gateway does: messages without a subscriber are lost."""
         publish_with_tool(port, at("diy", "birth"), {
             **head, 4: [["door", 0, None, 1_000_000, 2000], ["temp", 1, "Cel", 1_000_000, 0]], 5: None, 6: [], 7: "diy 1",
         })  # fmt: skip
@@ -172,8 +172,8 @@ def test_a_gateway_made_of_mosquitto_pub_and_cbor2_is_accepted(stack):
     ]
 
 
-def test_a_broker_that_knows_only_mqtt_3_1_1_will_do(tmp_path):
-    """The embedded broker refuses MQTT 5: the ingest says so by taking 3.1.1, and all is landed and acknowledged."""
+def test_a_broker_with_only_mqtt_3_1_1_is_enough(tmp_path):
+    """The embedded broker refuses MQTT 5: the ingest takes 3.1.1, and all is landed and acknowledged."""
     with Stack(tmp_path) as stack, ExitStack() as opened:
         stack.broker = RunningBroker(tmp_path / "embedded", kind="embedded")
         stack.broker.start()

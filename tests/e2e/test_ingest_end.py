@@ -1,4 +1,4 @@
-"""The ingest ends when it is asked to, whatever it is at, and acknowledges nothing that is not durable."""
+"""The ingest ends when it is asked to, whatever it is doing, and acknowledges nothing that is not durable."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ from whenabouts_sim.stack.stack import Stack
 
 LIMIT_S = 90.0  # far above what any step takes
 
-# The command with a shorter time for its end: what this shows would be the same after 15 s.
+# The command with a shorter time for its end: the result would be the same after 15 s.
 IMPATIENT = "import whenabouts_cloud.commands.ingest as c; c.END_S = 1; from whenabouts_cloud.cli import main; main()"
 
 
@@ -51,7 +51,7 @@ def listener() -> Iterator[socket.socket]:
 
 
 def ended(thread: threading.Thread) -> bool:
-    """Whether it ends."""
+    """True if the thread ends in time."""
     thread.join(LIMIT_S)
     return not thread.is_alive()
 
@@ -68,13 +68,13 @@ def block_next_file(landing: Path) -> None:
 
 
 def waits_for_a_reader(pid: int) -> bool:
-    """Whether the main thread of a process stands still in opening a pipe; fs/pipe.c of Linux, proc_pid_wchan(5)."""
+    """True if the main thread of a process is blocked in opening a pipe; fs/pipe.c of Linux, proc_pid_wchan(5)."""
     return Path(f"/proc/{pid}/wchan").read_text() == "wait_for_partner"
 
 
 def test_what_was_received_and_not_taken_is_left_to_the_broker(tmp_path):
-    """At the end what was taken is made durable and no more is taken, however much has come: an inbox that never gets empty
-    would keep the end waiting."""
+    """At the end the messages taken are made durable and no more are taken, however many have come: an inbox that never gets
+    empty would keep the end waiting."""
     with service(tmp_path) as ingest:
         for n in range(1000):
             ingest._inbox.put((at("g0"), batch("g0", 0, n * 10, 10), _Token(0, n + 1, 1)))
@@ -153,7 +153,7 @@ def test_a_client_whose_thread_does_not_end_is_left(tmp_path):
 
 def test_a_disk_that_stands_still_is_not_waited_for_and_nothing_acknowledged_is_lost(tmp_path):
     """The file of the next flush is a pipe that nobody reads, so that opening it stands still as a dead disk does. Asked to
-    end, the ingest says where it stands and exits with a code of its own; the next one lands every reading once."""
+    end, the ingest logs where it stands and exits with a distinct code; the next one lands every reading once."""
     with Stack(tmp_path) as stack:
         stack.broker.start()
         address = f"127.0.0.1:{stack.broker.port}"

@@ -1,4 +1,4 @@
-"""A gateway that reads before anybody told it the time: its readings are dated when the time is known, not before."""
+"""A gateway that reads before it knows the time: its readings are dated when the time is known, not before."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from whenabouts_sim.world.world import GATE
 
 @pytest.fixture
 def bench(tmp_path, monkeypatch):
-    """A stack whose agents find a chronyc that says what the test writes into a file; first, that nothing is known."""
+    """A stack whose agents find a chronyc that prints the text of a file of the test; at first, that the time is unknown."""
     program = tmp_path / "bin" / "chronyc"
     program.parent.mkdir()
     program.write_text(f"#!/bin/sh\ncat {tmp_path}/tracking 2>/dev/null || exit 1\n")
@@ -46,7 +46,7 @@ def gate(bench):
 
 
 def pass_badges(bench, gate, first, count=5):
-    """Badges that pass now; by key when each did, on this machine's clock in us."""
+    """Let badges pass now; return the moment of each by key, on this machine's clock in us."""
     keys = passed(bench, gate, badges(bench, count, first))
     away_us = time.time_ns() // 1000 - time.monotonic_ns() // 1000
     return {
@@ -58,7 +58,7 @@ def test_readings_from_before_the_first_synchronisation_are_dated_by_it(bench, g
     """
     clock   unknown  unknown      | synchronised
     badges     =====                 =====
-    told                           all ten, with their true times in narrow stamps, in the order in which they were read
+    sent                           all ten, with their true times in narrow stamps, in the order in which they were read
     """
     bench.broker.start()
     with witness(bench.broker.port) as seen:
@@ -73,11 +73,11 @@ def test_readings_from_before_the_first_synchronisation_are_dated_by_it(bench, g
         seen.wait("dated", lambda: seen.keys() >= set(true_us))
         true_us |= pass_badges(bench, gate, 10)
         seen.wait("all", lambda: seen.keys() >= set(true_us))
-        seen.wait("a promise", lambda: seen.heartbeats()[-1].frontier_us is not None)
+        seen.wait("a watermark", lambda: seen.heartbeats()[-1].frontier_us is not None)
         readings = seen.readings()
     assert [r.key for r in readings] == sorted(
         true_us, key=true_us.__getitem__
-    )  # those that passed once more come later
+    )  # readings of the second pass come later
     for r in readings:
         assert r.clock_state == "bounded"
         assert r.t_min <= true_us[r.key] <= r.t_max
@@ -90,7 +90,7 @@ def test_readings_that_wait_for_the_clock_outlive_the_agent(bench, gate, tmp_pat
     """
     clock   unknown        unknown       | synchronised
     agent   badges  | ended  | another, badges |
-    told                                   all, once, with their true times, in the order in which they were read
+    sent                                   all, once, with their true times, in the order in which they were read
     """
     agent = bench.start_agent("gw")
     bench.wait_status("port open", lambda s: s["readers"][GATE.name]["state"] == "reading")
@@ -107,11 +107,11 @@ def test_readings_that_wait_for_the_clock_outlive_the_agent(bench, gate, tmp_pat
         assert seen.readings() == []
         synchronise(tmp_path)
         seen.wait("all", lambda: seen.keys() >= set(true_us))
-        seen.wait("a promise", lambda: seen.heartbeats()[-1].frontier_us is not None)
+        seen.wait("a watermark", lambda: seen.heartbeats()[-1].frontier_us is not None)
         readings = seen.readings()
     assert [r.key for r in readings] == sorted(
         true_us, key=true_us.__getitem__
-    )  # those that passed once more come later
+    )  # readings of the second pass come later
     for r in readings:
         assert r.clock_state == "bounded"
         assert r.t_min <= true_us[r.key] <= r.t_max

@@ -46,7 +46,7 @@ def test_visits_land_with_the_truth_in_both_ends(tmp_path):
     badge A   ====                ======                entered, left, entered ... left when the reader has looked again
     reader    looks               looks |unplugged| looks
     badge FF  never                                     absent
-    a rule on the gateway over these readings sees that a badge entered, and no event in what is not there
+    a rule on the gateway over these readings sees that a badge entered, and derives nothing from absence
     """
     with Bench(tmp_path) as bench:
         bench.broker.start()
@@ -67,7 +67,7 @@ def test_visits_land_with_the_truth_in_both_ends(tmp_path):
             unplugged_us = bench.true_us()
             bench.wait_status("lost", lambda s: s["readers"][GATE.name]["state"] == "lost")
             bench.wait("a while", lambda: bench.true_us() > unplugged_us + 3 * LEAVE_MS * 1000, 30)
-            assert len(landed(bench)) <= 4  # nobody left while nobody looked
+            assert len(landed(bench)) <= 4  # no badge left while the reader did not read
             gate.plug()
             plugged_us = bench.true_us()
             bench.wait("all", lambda: len(landed(bench)) == 5, 60)
@@ -76,7 +76,7 @@ def test_visits_land_with_the_truth_in_both_ends(tmp_path):
             seen.wait("all seen", lambda: {(r["boot"], r["seq"]) for r in rows} <= distinct(seen).keys())
             pairs = [r.attrs for r in distinct(seen).values() if r.stream == DERIVED]
             status = bench.wait_status("counted", lambda s: s["presence"][GATE.name]["left"] == 2)
-    check_watermarks(seen.seen)  # a leave is told late, and no promise was made for its latest moment
+    check_watermarks(seen.seen)  # a leave is published late, and no watermark had passed its latest moment
     absent = next(r for r in rows if r["key"] == NEVER)
     assert (absent["kind"], json.loads(absent["value"])) == ("absent", "absent")
     visits = [r for r in rows if r["key"] != NEVER]

@@ -46,7 +46,7 @@ def running(*arguments):
 
 
 def test_a_reader_prints_its_port_and_reports_with_the_faults_asked_for(tmp_path):
-    """What comes out of the port is what the truth says, less the frames that it calls damaged."""
+    """The port delivers the sightings of the truth file, less the frames that the file marks as damaged."""
     truth = tmp_path / "truth.jsonl"
     options = ("--seed", "3", "--rate", "10", "--flipped", "300", "--truth", str(truth))
     with running("reader", "rdm6300", *options) as process:
@@ -71,7 +71,7 @@ def test_a_reader_prints_its_port_and_reports_with_the_faults_asked_for(tmp_path
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_kind_runs_until_its_time_is_over(tmp_path, kind):
-    """The port appears, and is gone afterwards; its tags come in order, as far apart as the reader can take."""
+    """The port appears, and is removed at the end; its tags come in order, at intervals that the reader can read."""
     port, seen = tmp_path / kind, []
     run = ReaderRun(kind, port, 1, 50.0, 3, NO_FAULTS, Mishaps(unplug_s=0.2), None)
     run.run(0.5, lambda: seen.append(port.exists()), seen.append)
@@ -83,7 +83,7 @@ def test_every_kind_runs_until_its_time_is_over(tmp_path, kind):
     assert all(b.true_us - a.true_us >= KINDS[kind].spacing_us for a, b in pairwise(passing))
 
 
-def test_brown_out_of_a_reader_that_knows_none_is_refused(tmp_path):
+def test_brown_out_of_a_reader_that_has_none_is_refused(tmp_path):
     """Only an M6e Nano boots by itself."""
     with pytest.raises(ValueError, match="found reader rdm6300, expected m6e"):
         ReaderRun("rdm6300", tmp_path / "x", 1, 1.0, 1, NO_FAULTS, Mishaps(brown_out_s=1), None)
@@ -99,7 +99,7 @@ def test_a_site_publishes_to_a_given_broker_and_writes_the_truth(tmp_path):
         with running("site", "--seed", "7", "--keep", str(keep), "--broker", broker) as process:
             stack.wait("readings to land", lambda: stack.landed_count() >= 5, LIMIT_S)
             children = psutil.Process(process.pid).children(recursive=True)
-            assert len(children) == 3  # an agent a gateway
+            assert len(children) == 3  # one agent for each gateway
             process.send_signal(signal.SIGINT)
             assert process.wait(LIMIT_S) == 130
             _, alive = psutil.wait_procs(children, timeout=LIMIT_S)
@@ -114,7 +114,7 @@ def test_a_site_publishes_to_a_given_broker_and_writes_the_truth(tmp_path):
 
 
 def test_a_site_with_a_broker_of_its_own_ends_after_its_time(tmp_path):
-    """Worlds follow each other without a pause in the numbers; what it says names the broker and the truth."""
+    """Worlds follow each other without a gap in the numbers; the output names the broker and the truth file."""
     said = []
     run = SiteRun(tmp_path, 7, None, said.append)
     assert run.run(4.0) > 0

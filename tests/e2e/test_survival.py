@@ -1,4 +1,4 @@
-"""Agent, ingest and Spark job are killed with SIGKILL in turn while readings flow; what they promised holds."""
+"""Agent, ingest and Spark job are killed with SIGKILL in turn while readings flow; their guarantees hold."""
 
 import time
 from fractions import Fraction
@@ -20,7 +20,7 @@ DURATION_S = 26
 LOSS_WINDOW_US = 2_000_000
 
 
-@pytest.mark.deep  # each of these kills alone, also that of a job with rules of every kind, is in tests of a quick run
+@pytest.mark.deep  # quick tests have each of these kills by itself, also that of a job with rules of every kind
 @pytest.mark.timeout(600)
 def test_nothing_is_lost_and_nothing_comes_twice_when_every_part_is_killed_in_turn(tmp_path):
     """Every reading that reached a living agent lands once, and the pairs are exactly the rule's, each once.
@@ -84,7 +84,7 @@ def test_nothing_is_lost_and_nothing_comes_twice_when_every_part_is_killed_in_tu
         side = {r.name: [x for x in landed if (x.gateway, x.stream) == (r.gateway, r.stream)] for r in (DOCK, DOOR)}
         expected = rule_pairs(side[DOCK.name], side[DOOR.name], D_US, Fraction(CONFIDENCE))
         stack.wait("all pairs", lambda: len(stack.found_pairs()) >= len(expected), 240)
-        stack.parts["job"].stop()  # ends after the micro-batch under way: what would come twice has come
+        stack.parts["job"].stop()  # ends after the micro-batch under way: any repeated result has come by then
         pairs = stack.found_pairs()
         source.stop()
     placement = place(landed, made, source.readers, world.clocks)
@@ -99,7 +99,7 @@ def test_nothing_is_lost_and_nothing_comes_twice_when_every_part_is_killed_in_tu
 
 
 def test_a_kill_of_the_agent_takes_no_more_than_the_window_it_states():
-    """The window that the test above forgives is that of one group commit, with room for a loaded machine."""
+    """The loss window that the test above allows is that of one group commit, with room for a loaded machine."""
     from whenabouts_edge.config.settings import SPOOL
 
     assert SPOOL["commit_ms"].default * 1000 * 10 <= LOSS_WINDOW_US

@@ -48,7 +48,7 @@ class Meddled(Swarm):
         return super()._compare(stack, steps)
 
 
-def test_a_reading_lost_or_doubled_is_told(tmp_path):
+def test_a_reading_lost_or_doubled_is_reported(tmp_path):
     """Two rows taken out of a file, a third one written twice: the comparison with the truth sees it."""
     result = Meddled(tmp_path, 5, 200.0, 1.0, quiet=True).run()
     assert not result.exact

@@ -68,7 +68,7 @@ def manager(name):
 
 @pytest.fixture
 def agent(tmp_path, name, manager, monkeypatch):
-    """An agent with one reader that never says anything, and no broker; (bench, the file that freezes its spool)."""
+    """An agent with one silent reader, and no broker; (bench, the file that freezes its spool)."""
     frozen = tmp_path / "frozen"
     monkeypatch.setenv("NOTIFY_SOCKET", name)
     monkeypatch.setenv("WATCHDOG_USEC", str(int(PERIOD_S * 1e6)))
@@ -81,7 +81,7 @@ def agent(tmp_path, name, manager, monkeypatch):
 
 
 def test_a_silent_reader_and_an_absent_broker_do_not_starve_the_watchdog(agent, manager):
-    """Ready, fed for some periods, told in words, stopping at the end: a restart would not make a reader speak."""
+    """Ready, fed for some periods, a status text, stopping at the end: a restart would not make a reader send."""
     part = agent[0].parts["gw"]
     assert manager.next("READY=1")
     assert manager.next("STATUS=1 of 1 readers reading, broker not connected, clock bounded")
@@ -128,7 +128,7 @@ def impatient(monkeypatch):
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("name", ["path"], indirect=True)
 def test_a_spool_that_stands_still_does_not_hold_the_end_for_ever(agent, manager):
-    """Asked to end, the agent says where it stands and is gone with exit code 1."""
+    """Asked to end, the agent logs where it stands and exits with code 1."""
     bench, frozen = agent
     part = bench.parts["gw"]
     assert manager.next("WATCHDOG=1")

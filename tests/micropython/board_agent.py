@@ -2,8 +2,8 @@
 
 A badge reader sends frames in pieces, a time server answers at some time, a broker takes messages, loses connections and
 forgets, a cloud confirms what it got, the flash is small, and the board boots in between. Prints what the broker saw, one
-line of JSON each: ["obs", [[boot, seq, kind, key, value, t_min, t_max], ...]], ["beat", boot, frontier, [[boot, first,
-last], ...], refused], ["status", condition], and at the end ["end", counters].
+line of JSON each: ["obs", [[boot, seq, kind, key, value, t_min, t_max], ...]], ["heartbeat", boot, frontier, [[boot,
+first, last], ...], refused], ["status", condition], and at the end ["end", counters].
 argv: seeds.
 """
 
@@ -31,7 +31,7 @@ CONFIG = {
 
 
 class Chance:
-    """The same numbers on every machine."""
+    """Random numbers that are equal on every machine."""
 
     def __init__(self, seed):
         self.state = seed * 7919 + 1
@@ -54,7 +54,7 @@ class Flash:
 
 
 class Broker:
-    """Takes packets off a client, answers, and tells what it saw; confirms what it got without gaps."""
+    """Takes packets off a client, answers, and reports them; confirms the numbers that it got without gaps."""
 
     def __init__(self, emit):
         self.emit = emit
@@ -132,7 +132,7 @@ def run(seed, emit):
     config = checked(CONFIG)
     now, number, agent, line_up, answers = 1000, 0, None, False, b""
     clock_from = chance.below(6_000_000)
-    silent_cloud = chance.below(3) == 0  # until near the end: the ring becomes full
+    silent_cloud = chance.below(3) == 0  # until near the end: the flash log becomes full
     pending, last = b"", now
     refused = boots = 0
     for step in range(STEPS):

@@ -11,7 +11,7 @@ from whenabouts_edge.board.sntp import Clock, SntpError, parse
 
 
 def replay(case):
-    """The unwrapped values; or what each packet told, then stamps and states at the moments."""
+    """The unwrapped values; or the result of each packet, then stamps and states at the moments."""
     if case[0] == "ticks":
         ticks = Ticks(case[1])
         return [ticks.at(raw) for raw in case[2]]

@@ -1,4 +1,4 @@
-"""On the board's VM: the ring on real littlefs in a block device whose power is cut after any number of block operations.
+"""On the board's VM: the flash log on real littlefs in a block device; power is cut after any number of block operations.
 
 Prints every cut after which something is wrong, then how many cuts were tried. (littlefs prints errors of its own when the
 collector closes a file that was open at the cut.)
@@ -17,7 +17,7 @@ flash_log_module.MESSAGE_BYTES_MAX = 60
 gc.threshold(-1)  # within a collection no Python can run, and this block device is Python: `run` collects between lives
 
 
-# What littlefs calls: what is flashed lacks methods that are named nowhere.
+# Methods that littlefs calls: flashed code lacks methods that are named nowhere.
 CALLED = ("readblocks", "writeblocks", "ioctl")
 
 
@@ -72,7 +72,7 @@ assert all(hasattr(Device, name) for name in CALLED)
 
 
 def live(flash, durable, boots, acked):
-    """A life: what is durable, and what has landed, is told as soon as it is so."""
+    """One life of a board; adds to the arguments what is durable and what has landed, as soon as it is so."""
     for _ in range(4):
         flash_log = FlashLog(flash, 3, 150, 7)
         assert not boots or flash_log.boot > max(boots)

@@ -1,4 +1,4 @@
-"""On the board's VM: replay what a gateway's group process was given, or measure what it keeps.
+"""On the board's VM: replay the inputs of a gateway's group process, or measure the memory it holds.
 
 argv: `replay FILE` or `keep MEMBERS STATES`. A case of the file is a line {"gateway", "boot", "peers", "evidence_us",
 "conditions": [[kind, arguments], ...]}, a line [method, arguments] for each call, and ["end", []]; payloads are hexadecimal.
@@ -19,7 +19,7 @@ KINDS = {"presence": Presence, "threshold": Threshold}
 
 
 def replay(lines):
-    """What each call gives, and the counters at the end of each case."""
+    """Result of each call, and the counters at the end of each case."""
     detection = process = calls = None
     for line in lines:
         row = json.loads(line)
@@ -51,7 +51,7 @@ def replay(lines):
 def keep(members, states):
     """Print heap bytes that the process of the last of so many members holds after so many states of each of the others.
 
-    An iterator: a simulated board collects memory between its steps alone.
+    An iterator: a simulated board collects memory only between its steps.
     """
     names = [f"g{n:02d}" for n in range(members)]
     gc.collect()

@@ -1,11 +1,11 @@
-"""On the board's VM: what a board's whole program holds in memory, and that it works in a hard heap.
+"""On the board's VM: memory that a board's whole program holds, and a run of it in a hard heap.
 
 argv: `held` or `work`, kind of reader, folder for the flash, and JSON that the configuration is changed by. The program is
 `run.opened`; ports, sockets and time are replaced, nothing else. `held` prints bytes as JSON after each stage, then a map of
 the heap. `work` prints what was published in a long run through all stages: readings without the time, with a full store,
 a broker that comes late, everything taken.
 
-`main` is an iterator: a simulated board collects memory between its steps alone.
+`main` is an iterator: a simulated board collects memory only between its steps.
 """
 
 import gc
@@ -148,7 +148,7 @@ def stages(kind, board):
 
 
 def main(argv):
-    """What the head of this file says."""
+    """Run the program as the docstring of this file describes."""
     what, kind, folder, more = argv[1:]
     gc.collect()
     yield

@@ -1,6 +1,6 @@
 """On a simulated board, on the MicroPython VM of a PC, and here: the parts of socket, time and os that a board's agent uses.
 
-argv: a port with an echo of TCP and UDP, and one where nobody listens. Prints what came of it.
+argv: a port with an echo of TCP and UDP, and one where nobody listens. Prints the results.
 """
 
 import errno
@@ -14,7 +14,7 @@ LATER = (errno.EAGAIN, errno.EINPROGRESS)
 
 
 def address(port):
-    """As the module wants it."""
+    """An address in the form that the module wants."""
     return socket.getaddrinfo("localhost", port, socket.AF_INET, socket.SOCK_STREAM)[0][-1]
 
 
@@ -54,7 +54,7 @@ def received(line, size):
 
 
 def echoes(line, text):
-    """Whether all of it comes back; piece by piece, as a heap of a board has no room for it twice."""
+    """True if the whole text comes back; piece by piece, as a heap of a board has no room for it twice."""
     sent = back = 0
     while back < len(text):
         try:

@@ -48,7 +48,7 @@ def connect(port, name, keepalive_s, will=None, first_id=1):
 
 
 def run(port, count):
-    """What came back, as texts."""
+    """Results of the exchange, as texts."""
     client, line = connect(port, "board", 2, ("board/will", b"gone"), first_id=65000)
     if client.ended:
         return ["not connected: " + client.ended]

@@ -1,4 +1,4 @@
-"""What a board must refuse although its interpreter lets it through, and clocks and topics as on CPython."""
+"""Texts that a board must refuse although its interpreter accepts them, and clocks and topics as on CPython."""
 
 import sys
 

@@ -20,7 +20,7 @@ DECODE = {
     "heartbeat": messages.decode_heartbeat,
     "ack": messages.decode_ack,
 }
-# Names that only the vectors say: what is flashed numbers those that stand nowhere as a text, as those of `options` do.
+# Names that only the vectors use: flashed code numbers names that stand nowhere as a text, as those of `options` do.
 NAMES = (
     "boot",
     "bound_us",

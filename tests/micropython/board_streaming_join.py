@@ -1,4 +1,4 @@
-"""On the board's VM: replay arrivals through the eager operator and the vectors of compiled rules, or measure its speed.
+"""On the board's VM: replay arrivals through the streaming join and the vectors of compiled rules, or measure its speed.
 
 argv: `replay FILE` (one case a line), `rules FILE` (one row a line), `agent FILE` (one run a line) or
 `speed RATE D_US COUNT`.
@@ -11,12 +11,12 @@ import time
 
 from whenabouts_protocol.streaming_join import StreamingJoin
 
-# Names that only the vectors say: what is flashed numbers those that stand nowhere as a text, as those of `options` do.
+# Names that only the vectors use: flashed code numbers names that stand nowhere as a text, as those of `options` do.
 NAMES = ("derived", "lo_us", "hi_us", "p", "q", "key_equal", "limit", "a", "b", "streams", "shortest_us", "longest_us")
 
 
 def replay(case):
-    """What each call of a case gives, then the counters."""
+    """Result of each call of a case, then the counters."""
     join = StreamingJoin(*case["args"])
     results = []
     for call in case["calls"]:
@@ -29,7 +29,7 @@ def replay(case):
 
 
 def derive(run):
-    """What a gateway's rules derive of readings that are numbered as they come, one by one, then the counters."""
+    """Results that a gateway's rules derive from readings numbered as they come, one by one, then the counters."""
     from whenabouts_edge.rules.evaluate import EdgeRules, Source
     from whenabouts_protocol.compiled_rule import decode_rules
 
@@ -46,7 +46,7 @@ def derive(run):
 
 
 def check_rule(row):
-    """Whether a row of rules.json or refused_rules.json is as it says."""
+    """True if a row of rules.json or refused_rules.json is encoded, decoded or refused as it states."""
     from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, decode_rules, encode_rules
     from whenabouts_protocol.errors import WireError
 
@@ -81,7 +81,7 @@ def drawn(count, step):
 def measure(rate, d_us, count):
     """Print microseconds for an arrival, matches a tuple, heap bytes that the operator and its buffers hold at the end.
 
-    An iterator: a simulated board collects memory between its steps alone.
+    An iterator: a simulated board collects memory only between its steps.
     """
     gc.collect()
     yield

@@ -22,7 +22,7 @@ def now():
 
 
 def run(host, port, *files):
-    """What happened, as texts."""
+    """Course of one connection, as texts."""
     client = Mqtt("board", 30)
     try:
         line = Tls(host, port, *files)

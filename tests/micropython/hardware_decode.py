@@ -1,4 +1,4 @@
-"""Runs on the board's VM: decode each stream of a file, print what was found as one line of JSON each.
+"""Runs on the board's VM: decode each stream of a file, print the frames as one line of JSON each.
 
 A line of the file: {"name": decoder, "mode": or null, "hex": stream, "cuts": sizes of the successive reads}.
 """

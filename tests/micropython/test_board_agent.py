@@ -1,4 +1,4 @@
-"""A board's whole agent in simulated time: what it says is true, and the MicroPython VM says it byte for byte."""
+"""A board's whole agent in simulated time: its messages are true, and the MicroPython VM sends the same, byte for byte."""
 
 import importlib.util
 import json
@@ -16,7 +16,7 @@ LEARNED_US = 20_000  # above twice the bound of the simulated time server
 
 @pytest.fixture(scope="module")
 def lives():
-    """What the broker saw in the life of each seed."""
+    """Events that the broker saw in the life of each seed."""
     spec = importlib.util.spec_from_file_location("board_agent", SCRIPT)
     here = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(here)
@@ -29,8 +29,8 @@ def lives():
     return events
 
 
-def test_the_vm_says_the_same(lives):
-    """Every reading, every beat, every status of four lives."""
+def test_the_vm_gives_the_same_events(lives):
+    """Every reading, every heartbeat, every status of four lives."""
     lines = run_on_board(SCRIPT, *map(str, ON_THE_VM), heap="272k").splitlines()
     assert [json.loads(line) for line in lines] == [row for seed in ON_THE_VM for row in lives[seed]]
 
@@ -42,7 +42,7 @@ def readings(rows):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_numbers_have_no_gap_and_one_content(lives, seed):
-    """Each boot numbers from 0; what is sent again is the same; what the end says is that nothing waits."""
+    """Each boot numbers from 0; readings that are sent again are unchanged; the last event reports that nothing waits."""
     seen = {}
     for row in lives[seed]:
         for boot, seq, *rest in row[1] if row[0] == "obs" else ():
@@ -56,8 +56,8 @@ def test_numbers_have_no_gap_and_one_content(lives, seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_reading_came_or_is_told_by_a_gap(lives, seed):
-    """Of boards whose power never went: readings that came, and those that gaps count, are all there were."""
+def test_every_reading_came_or_is_counted_in_a_gap(lives, seed):
+    """On boards that never lost power the readings that came and those that gaps count are all readings."""
     _, made, boots, refused, *_ = lives[seed][-1]
     sent = readings(lives[seed]).values()
     tags = [key for kind, key, *_ in sent if kind == "tag"]
@@ -69,10 +69,11 @@ def test_every_reading_came_or_is_told_by_a_gap(lives, seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_promise_is_kept(lives, seed):
+def test_watermarks_hold(lives, seed):
     """
-    beat f --->      t_max >= f of all that the broker sees for the first time after it
-    and what the beat names was published before it. Stamps even begin later, but for what the clock learned since.
+    heartbeat f --->      t_max >= f of all readings that the broker sees for the first time after it
+    and the numbers that the heartbeat names were published before it. Stamps even begin later, but for what the clock
+    learned since.
     """
     late, seen = [], set()
     frontier = None
@@ -90,7 +91,7 @@ def test_a_promise_is_kept(lives, seed):
 
 
 def test_the_lives_had_all_that_they_are_for(lives):
-    """Promises, gaps, boots, stamps with and without a bound, messages sent again, in some of them."""
+    """Watermarks, gaps, boots, stamps with and without a bound, messages sent again, in some of them."""
     rows = [row for life in lives.values() for row in life]
     ends = [row for row in rows if row[0] == "end"]
     assert sum(row[0] == "heartbeat" and row[2] is not None for row in rows) > 100

@@ -63,8 +63,8 @@ def test_the_clock_of_a_board_counts_there_as_here(tmp_path):
     assert sum(type(result) is list for results in expected for result in results) > 300
 
 
-def test_the_ring_on_littlefs_survives_a_cut_at_every_block_operation():
-    """littlefs itself, on blocks whose power goes between or within any two operations: nothing durable is lost."""
+def test_the_flash_log_on_littlefs_survives_a_cut_at_every_block_operation():
+    """littlefs itself, on blocks that lose power between or within any operations: nothing durable is lost."""
     lines = run_on_board(HERE / "board_flash_log.py", heap="256k").splitlines()
     reported = [line for line in lines if not line.startswith("OSError: ")]
     assert reported[:-1] == ["without a cut well"]

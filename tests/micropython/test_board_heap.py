@@ -1,7 +1,7 @@
-"""A board's whole program in memory, compiled as it is flashed: what it holds, and that it works in a small heap.
+"""A board's whole program in memory, compiled as it is flashed: its size, and that it works in a small heap.
 
 On two machines. The simulated board has a board's integers of 31 bits and blocks of 16 bytes; its table of names grows by
-doubling, and holds those of its own modules too, which a board has in ROM. It collects memory between two steps alone, so
+doubling, and holds those of its own modules too, which a board has in ROM. It collects memory only between two steps, so
 the garbage of one step must fit beside what is held. The other VM collects whenever it needs to, as a board does, but has
 pointers of 64 bits and blocks of 32 bytes: what it holds takes half as much again.
 """
@@ -67,7 +67,7 @@ def test_what_a_board_holds(kind, more):
 
 
 def check_worked(results, more):
-    """Every reading was stored or refused, and what was stored is published, with heartbeats in between."""
+    """Every reading was stored or refused, and all stored ones are published, with heartbeats in between."""
     assert results["faults"] == 0
     assert results["refused"] > 0
     assert results["stored"] > 1000
@@ -97,7 +97,7 @@ def test_it_works_in_little_more_than_it_holds(tmp_path, heap, more):
 
 @pytest.mark.parametrize(("heap_kb", "more"), [(136, {}), (160, RULES)], ids=["badges", "rules"])
 def test_a_simulated_board_works_in_less_than_a_pico_w_has(heap_kb, more):
-    """A hard heap where memory is collected between two steps alone, with room for the garbage of one."""
+    """A hard heap where memory is collected only between two steps, with room for the garbage of one."""
     folder = flashed_board(("rdm6300",), tuple(more), SCRIPT)
     reported = run_flashed(folder, "board_heap", ["", "work", "rdm6300", "/spool", json.dumps(more)], heap_kb)
     check_worked(json.loads(reported), more)

@@ -1,4 +1,4 @@
-"""A board that has only what is flashed for one kind of reader decodes its frames: no module is missing, also late."""
+"""A board that has only the modules flashed for one kind of reader decodes its frames: no module is missing, also later."""
 
 import os
 import re
@@ -27,7 +27,7 @@ def put(folder, names):
 
 
 def run(folder, kind):
-    """What the script prints or ends with on the VM, with nothing of this checkout on its path."""
+    """Finished process of the script on the VM, with nothing of this checkout on its path."""
     frames = [frame.raw.hex() for frame in published() if frame.reader == kind]
     assert frames
     return subprocess.run(
@@ -39,7 +39,7 @@ def run(folder, kind):
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
 def test_the_frames_of_a_kind_need_no_other_modules(kind, tmp_path):
-    """Every published frame of its readers becomes what it becomes here, without an import that fails."""
+    """Every published frame of its readers gives the readings that it gives here, and no import fails."""
     put(tmp_path, needed(board("pico_w").modules, [kind], []))
     done = run(tmp_path, kind)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -30,7 +30,7 @@ def script():
 
 
 def of_network(seed):
-    """What the gateways of one simulated network were given, one case each."""
+    """Inputs of the gateways of one simulated network, one case each."""
     network = Network(random.Random(seed), 2 + seed % 4, steps=7)
     network.run()
     for gateway in network.gateways:
@@ -45,7 +45,7 @@ def of_network(seed):
 
 
 def of_chance(seed):
-    """Thresholds on numbers, floats and what is none; peers that come, go, lie and send noise; times of a long uptime."""
+    """Thresholds on numbers, floats and other values; peers that come, go, lie and send noise; times of a long uptime."""
     chance = random.Random(seed)
     calls, now = [], UPTIME_US
     for n in range(60):
@@ -92,7 +92,7 @@ def test_what_a_gateway_is_given_makes_the_same_states_on_the_board(tmp_path):
 
 
 def test_a_large_group_fits_a_board():
-    """64 members: what is held is bounded, does not grow with the states, and some of the heap stays free."""
+    """64 members: memory is bounded, does not grow with the states, and some of the heap stays free."""
     short, long = (json.loads(run_on_board(SCRIPT, "keep", "64", states)) for states in ("3", "9"))
     assert short["merged"] > 100
     assert long["held"] < 80_000
@@ -101,7 +101,7 @@ def test_a_large_group_fits_a_board():
 
 
 def test_a_group_of_nine_takes_a_tenth_of_a_boards_heap():
-    """The size that the project is made for."""
+    """The size for which the project is designed."""
     measured = json.loads(run_on_board(SCRIPT, "keep", "9", "30"))
     assert measured["held"] < 20_000
     assert measured["free"] > 96_000

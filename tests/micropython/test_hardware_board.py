@@ -23,14 +23,14 @@ MODULES = sorted((REPOSITORY / "hardware" / "whenabouts_hardware").glob("*.py"))
 
 
 def _on_board(cases: list[dict], folder: Path) -> list[dict]:
-    """What the VM makes of the cases."""
+    """Results of the cases on the VM."""
     path = folder / "cases.jsonl"
     path.write_text("".join(json.dumps(case) + "\n" for case in cases))
     return [json.loads(line) for line in run_on_board(SCRIPT, str(path)).splitlines()]
 
 
 def _here(cases: list[dict]) -> list[dict]:
-    """What CPython makes of the cases, by the same script."""
+    """Results of the cases on CPython, by the same script."""
     spec = importlib.util.spec_from_file_location("hardware_decode", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -1,4 +1,4 @@
-"""What a simulated board hears on its connections: all bytes before the end, and nothing that was meant for another."""
+"""Bytes that a simulated board receives on its connections: all before the end, and none meant for another."""
 
 import socket
 import threading
@@ -39,7 +39,7 @@ def flash_beside(folder, script, monkeypatch):
 
 
 def printed(flash, main, last):
-    """What main.py printed on a board, up to this word."""
+    """Lines that main.py printed on a board, up to this word."""
     (flash / "main.py").write_text(main)
     with NodeBoard(flash) as board:
         console = Console(board)
@@ -93,7 +93,7 @@ print("heard", line.recv(100), line.recv(100), "ended")
 SLOW_NAMES = """
 import dns from "node:dns";
 const lookup = dns.lookup;
-dns.lookup = (name, options, told) => lookup(name, options, (...found) => setTimeout(told, 1000, ...found));
+dns.lookup = (name, options, callback) => lookup(name, options, (...results) => setTimeout(callback, 1000, ...results));
 """
 
 

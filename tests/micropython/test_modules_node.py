@@ -31,7 +31,7 @@ REPORTED = [
 
 
 def test_the_modules_are_there_without_a_file(tmp_path):
-    """What a program imports is theirs, and the flash holds nothing of them."""
+    """A program imports these modules, and the flash holds no file of them."""
     script = tmp_path / "script.py"
     script.write_text(
         "import os\nfor name in %r:\n    print(__import__(name).__file__)\nprint(os.listdir('/'))\n" % [*SHIMS]
@@ -69,7 +69,7 @@ def echo():
 
 @pytest.fixture
 def closed():
-    """A port where nobody listens, and nobody else will."""
+    """A port where nobody listens, reserved for the test."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]
@@ -92,18 +92,18 @@ const channels = new Channels(), target = new Uint8Array(8);
 channels.begin(1);
 channels.become(1, OPEN);
 const available = channels.available;
-channels.available = function (channel) {  // what comes right behind the look at the ring
-  const found = available.call(this, channel);
+channels.available = function (channel) {  // what comes right after the ring buffer was checked
+  const count = available.call(this, channel);
   channels.available = available;
   channels.put(1, Buffer.from("end"));
   channels.become(1, ENDED);
-  return found;
+  return count;
 };
 console.log(JSON.stringify([1, 2, 3].map(() => channels.takeOrEnd(1, target))));
 """
 
 
-def test_the_end_of_a_line_is_never_told_before_its_last_bytes():
+def test_the_end_of_a_line_is_never_reported_before_its_last_bytes():
     """
     the VM  takes: nothing             takes 3 bytes   the end
     the host             "end", end
@@ -138,7 +138,7 @@ time.sleep(30)
 
 
 def test_a_board_that_hangs_is_reset_by_its_watchdog(tmp_path):
-    """Fed it lets be, unfed it resets, and the next life knows why; Wi-Fi, pins and the clock do as they are told."""
+    """Fed it does nothing, unfed it resets, and the next life can read the cause; Wi-Fi, pins and the clock obey."""
     (tmp_path / "main.py").write_text(WATCHED)
     with NodeBoard(tmp_path) as board:
         console = Console(board)

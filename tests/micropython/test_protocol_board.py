@@ -1,4 +1,4 @@
-"""The protocol on a real MicroPython VM with the heap of a board says what it says on CPython, to the bit."""
+"""The protocol on a real MicroPython VM with the heap of a board gives the results of CPython, to the bit."""
 
 import json
 import struct
@@ -151,7 +151,7 @@ def test_hostile_bytes_get_the_same_verdict(tmp_path):
 
 @pytest.mark.parametrize("name", ["batches.json", "messages.json", "refused.json"])
 def test_golden_vectors(tmp_path, name):
-    """The same bytes from the same fields and the same fields from the same bytes, the same reasons for refusals."""
+    """Bytes from fields, fields from bytes, and the reasons for refusals are those of the vectors."""
     entries = rows(name)
     path = tmp_path / name
     path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in entries) + "\n", encoding="utf-8")

@@ -35,7 +35,7 @@ hardware, stamp = module("test_hardware_board"), module("test_edge_stamp_board")
 
 
 def decoded(cases, folder):
-    """What the decoders there make of the cases."""
+    """Results of the cases by the decoders on Node."""
     path = folder / "cases.jsonl"
     path.write_text("".join(json.dumps(case) + "\n" for case in cases))
     return [json.loads(line) for line in run_on_node(hardware.SCRIPT, str(path)).splitlines()]
@@ -44,7 +44,7 @@ def decoded(cases, folder):
 hardware._on_board = decoded
 agent.SEEDS = agent.ON_THE_VM = range(1, 5 if SEED else 3)  # of the twelve lives, those that run on the VM
 lives = agent.lives
-test_the_agent_says_the_same = agent.test_the_vm_says_the_same
+test_the_agent_gives_the_same_events = agent.test_the_vm_gives_the_same_events
 test_the_clock_counts_the_same = cores.test_the_clock_of_a_board_counts_there_as_here
 test_arrivals_give_the_same_pairs = streaming.test_arrivals_give_the_same_pairs_on_the_board
 test_rules_derive_the_same = streaming.test_the_rules_of_a_gateway_derive_the_same_on_the_board

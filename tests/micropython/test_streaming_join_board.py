@@ -1,4 +1,4 @@
-"""The eager operator and compiled rules on a real MicroPython VM with a board's heap: the same answers as here."""
+"""The streaming join and compiled rules on a real MicroPython VM with a board's heap: the same answers as here."""
 
 import importlib.util
 import json
@@ -96,7 +96,7 @@ def test_the_rules_of_a_gateway_derive_the_same_on_the_board(tmp_path):
 
 @pytest.mark.parametrize("name", ["rules.json", "refused_rules.json"])
 def test_golden_rules_are_the_same_on_the_board(tmp_path, name):
-    """The same bytes, the same rules, the same reasons for refusals."""
+    """Bytes, rules and the reasons for refusals are those of the vectors."""
     entries = rows(name)
     path = tmp_path / name
     path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in entries) + "\n", encoding="utf-8")
@@ -104,7 +104,7 @@ def test_golden_rules_are_the_same_on_the_board(tmp_path, name):
 
 
 def test_a_busy_rule_fits_a_board():
-    """22 matches a tuple with a heap of 192 kB: what the operator holds is bounded and most of the heap stays free."""
+    """22 matches a tuple with a heap of 192 kB: the memory of the operator is bounded and most of the heap stays free."""
     measured = json.loads(run_on_board(SCRIPT, "speed", "12", "1000000", "4000"))
     assert 15 < measured["matches"] < 30
     assert measured["kept"] < 120

@@ -18,7 +18,7 @@ CLOCK = ClockSample(0, 0, 0, "bounded")
 
 
 class Adapter:
-    """A serial adapter: plugged in it is a terminal with a number of its own, and the link by id leads there."""
+    """A serial adapter: plugged in it is a numbered terminal, and the link by id leads there."""
 
     def __init__(self, path):
         self.path, self.ends = path, []
@@ -39,12 +39,12 @@ class Adapter:
         self.ends = []
 
     def say(self, text):
-        """A line; what comes before its first line end is no line for a reader that was opened midway."""
+        """A line; a reader that was opened midway drops everything before the first line end."""
         os.write(self.ends[0], b"\n" + text + b"\n")
 
 
 class Host:
-    """A reader thread of the agent and what it has delivered."""
+    """A reader thread of the agent and the readings it has delivered."""
 
     def __init__(self, port, **pace):
         line = LineConfig("csv", ("v",), None, "v", None)
@@ -108,7 +108,7 @@ def test_a_link_that_leads_elsewhere_is_followed_although_the_old_device_is_open
         old = adapter.ends
         second = adapter.plug()
         host.wait(lambda: is_reading(host, second), "the other device")
-        # Again and again: opening a port may throw away what came before.
+        # Again and again: opening a port may discard earlier bytes.
         host.wait(lambda: adapter.say(b"7") or 7 in host.values, "the value")
         assert set(host.values) == {7}
         for end in old:
@@ -157,7 +157,7 @@ def test_one_dead_reader_stops_nothing(tmp_path):
     """
     reader a   plugged in, unplugged, plugged in as another terminal
     reader b   never there
-    reader c   reads all the time; promises go on
+    reader c   reads all the time; watermarks go on
     """
     adapters = {name: Adapter(tmp_path / f"by-id-{name}") for name in "abc"}
     with Bench(tmp_path / "stack") as bench:
@@ -177,8 +177,8 @@ def test_one_dead_reader_stops_nothing(tmp_path):
             bench.wait_status("lost", lambda s: s["readers"]["a"]["state"] == "lost")
             watermarked = seen.heartbeats()[-1].frontier_us
             adapters["c"].say(b"3")
-            seen.wait("c alone", lambda: 3 in {r.value for r in seen.readings()})
-            seen.wait("a promise", lambda: (seen.heartbeats()[-1].frontier_us or 0) > (watermarked or 0))
+            seen.wait("only c", lambda: 3 in {r.value for r in seen.readings()})
+            seen.wait("a watermark", lambda: (seen.heartbeats()[-1].frontier_us or 0) > (watermarked or 0))
             kept = list(os.openpty())
             while len(kept) < 16 and os.ttyname(kept[-1]) != first:  # until one has the number that became free
                 kept += os.openpty()

@@ -1,6 +1,6 @@
-"""The spool and a power cut at every write: what SQLite told the disk is replayed up to there, with what a disk may do.
+"""The spool and a power cut at every write: the writes of SQLite are replayed up to there, with what a disk may do.
 
-Of what was not synced a disk may have kept nothing, everything, some writes, or some sectors of them; a file may be missing
+Of unsynced writes a disk may have kept none, all, some, or some of their sectors; a file may be missing
 whose name was never made durable. Written by Python's own SQLite on a disk that is watched, read back by the spool.
 """
 
@@ -38,7 +38,7 @@ def written(folder, seed, how):
 
 
 class Disk:
-    """Files as they surely are, and what was told since their last sync."""
+    """Files as they certainly are, and the operations since their last sync."""
 
     def __init__(self):
         self.files: dict[str, bytes] = {}
@@ -96,7 +96,7 @@ def readings_of(payload):
 
 
 class Said:
-    """What the spool had said by a moment."""
+    """Everything that the spool had reported by a moment."""
 
     def __init__(self):
         self.stored: dict[tuple[int, int], tuple[int, bytes]] = {}
@@ -122,7 +122,7 @@ class Said:
 
 
 def lost(files, said, folder):
-    """Messages that were stored and are not there, or had gone and are back; all else that a spool promises is asserted."""
+    """Stored messages that are missing, and deleted ones that are back; all other guarantees of a spool are asserted."""
     for name, data in files.items():
         (folder / name).write_bytes(data)
     spool = Spool(folder / "spool.sqlite", 1 << 30)
@@ -170,7 +170,7 @@ def misplaced(spool, kept, said):
 def cuts(lines, folder, seed):
     """(number of the disk's operation, what was kept, messages lost) for a cut behind every one of them.
 
-    Files that were tried since the spool last said anything are not tried again: with all synced, every way keeps the same.
+    Files that were tried since the spool's last report are not tried again: with all synced, every way keeps the same.
     """
     disk, said, chance, number = Disk(), Said(), random.Random(seed), 0
     tried = []
@@ -210,7 +210,7 @@ def test_a_power_cut_at_any_write_takes_nothing_that_was_stored(tmp_path, quick,
 
 
 def test_a_spool_that_does_not_wait_for_the_disk_would_lose_readings(tmp_path, quick):
-    """The same cuts find what synchronous=NORMAL loses: the test above can fail."""
+    """These cuts find the readings that synchronous=NORMAL loses: the test above can fail."""
     missing_by_cut = [missing for _, _, missing in cuts(written(tmp_path, 1, "careless"), quick, 1)]
     assert sum(bool(missing) for missing in missing_by_cut) > 20
 
@@ -240,6 +240,6 @@ def test_a_disk_that_refuses_any_call_costs_only_what_is_refused(tmp_path):
         for (_, first), (last, payload) in said.stored.items():
             if last > said.landing.get(boot, -1):
                 assert kept[boot, first].payload == payload
-        assert len(set(kept) - set(said.stored)) == 1  # what was appended when the disk was well again
+        assert len(set(kept) - set(said.stored)) == 1  # appended when the disk worked again
         numbers = [seq for (_, first), (last, _) in sorted(said.stored.items()) for seq in range(first, last + 1)]
         assert numbers == list(range(len(numbers)))

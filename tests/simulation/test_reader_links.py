@@ -22,7 +22,7 @@ CORES = {"id12la": (Id12La, 5), "pn532": (Pn532, 7), "uhfreader18": (UhfReader18
 
 
 class Agent:
-    """A reader thread of the agent and what it delivered; host time is the simulation's true time, known exactly."""
+    """A reader thread of the agent and the readings it delivered; host time is the simulation's true time, known exactly."""
 
     def __init__(self, kind, port, line=None):
         self.clock = SimClock(EPOCH_US, time.monotonic_ns(), 1000)
@@ -67,16 +67,16 @@ def passing(kind, from_us, part, count=8, apart_us=120_000):
 
 @pytest.mark.parametrize("kind", sorted(CORES))
 def test_tags_before_a_reader_are_read_with_the_true_time_in_their_stamps(tmp_path, kind):
-    """Driven by the agent alone; what the reader reported is all that is found, before and after it was unplugged."""
+    """Driven only by the agent; it observes exactly the tags that the reader reported, before and after it was unplugged."""
     path = tmp_path / "reader"
     with Agent(kind, path) as agent, PtyLink(CORES[kind][0]("one", 5), agent.clock, path) as link:
         agent.wait(lambda: agent.thread.reader_state.state == "reading", "the port to be opened")
         for part in range(2):
             tags = passing(kind, agent.clock.true_us(time.monotonic_ns()) + 500_000, part)
             link.go(tags)
-            # A UHFReader18 reports at the end of its scan: before it, what it saw is neither emitted nor unseen.
+            # A UHFReader18 reports at the end of its scan: before it, the tags that it saw are neither emitted nor unseen.
             agent.wait(lambda: len(link.emitted) + link.unseen == 8 * (part + 1), "every tag to be emitted or missed")  # noqa: B023
-            # A machine that is too slow for the line's pace withholds frames, and says so.
+            # A machine that is too slow for the line's pace withholds frames, and reports so.
             agent.wait(
                 lambda: {e.key for e in link.emitted if not e.damaged} <= {o.key for o in agent.found},
                 "all that was reported",
@@ -93,7 +93,7 @@ def test_tags_before_a_reader_are_read_with_the_true_time_in_their_stamps(tmp_pa
 
 
 def test_a_sensor_that_sends_lines_is_read_as_measures(tmp_path):
-    """What came before the port was opened, and a line without the value, observe nothing."""
+    """Bytes from before the port was opened, and a line without the value, give no reading."""
     master, slave = os.openpty()
     tty.setraw(slave)
     line = LineConfig("auto", ("t", "probe"), "probe", "t", "Cel")

@@ -131,7 +131,7 @@ def test_a_retained_message_greets_late_subscribers_until_cleared(broker, client
 
 
 def test_the_last_will_is_sent_and_retained_when_a_client_vanishes(broker, clients):
-    """Watchers hear of it at once, late ones find it."""
+    """Subscribers receive it at once, later ones as a retained message."""
     status = "wa/2/shop/door-1/status"
     watcher = Client(clients, broker.port, "watcher", filters=[status])
     Client(clients, broker.port, "door-1", will=(status, b"gone", 1, True)).cut()
@@ -165,7 +165,7 @@ def test_a_persistent_session_waits_for_its_client(broker, clients):
 def test_a_client_that_is_back_before_its_loss_was_noticed_gets_its_messages(broker, clients):
     """The new connection takes over the persistent session; the end of the old one does not silence it."""
     stale = Client(clients, broker.port, "bridge", clean=False, filters=["t/#"])
-    stale.loop_stop()  # it neither speaks nor notices any more, but its connection stands
+    stale.loop_stop()  # it neither sends nor receives any more, but its connection stands
     back = Client(clients, broker.port, "bridge", clean=False)
     publisher = Client(clients, broker.port, "gateway")
     for payload in numbers(20):
@@ -215,7 +215,7 @@ def test_mosquitto_delivers_again_what_was_not_acknowledged(tmp_path, clients):
 
 
 def test_saved_state_survives_a_kill_where_the_broker_has_any(broker, clients):
-    """mosquitto keeps sessions, their queues and retained messages through SIGKILL; the embedded broker says it cannot."""
+    """mosquitto keeps sessions, their queues and retained messages through SIGKILL; the embedded one states it cannot."""
     if broker.kind == "embedded":
         with pytest.raises(BrokerError, match="expected a running mosquitto"):
             broker.save()
@@ -233,12 +233,12 @@ def test_saved_state_survives_a_kill_where_the_broker_has_any(broker, clients):
 
 
 def test_a_port_that_is_taken_is_refused(broker, tmp_path):
-    """Whoever has the port would answer in the new broker's place and hide that it never started."""
+    """The program that has the port would answer in the new broker's place and hide that it never started."""
     with pytest.raises(BrokerError, match=f"port {broker.port} .* already in use"):
         RunningBroker(tmp_path / "second", broker.port, broker.kind).start()
 
 
-def test_a_broker_that_ends_at_once_says_why(tmp_path, monkeypatch):
+def test_a_broker_that_ends_at_once_is_reported_with_its_log(tmp_path, monkeypatch):
     """The error quotes the log instead of waiting for an answer that never comes."""
     broker = RunningBroker(tmp_path, kind="embedded")
     monkeypatch.setattr(broker, "_command", lambda: [sys.executable, "-c", "raise SystemExit('no luck today')"])
@@ -266,7 +266,7 @@ def test_a_broker_dies_with_its_parent_however_that_ends(broker, tmp_path):
     )
     child = psutil.Process(int(parent.stdout.readline()))
     assert child.is_running()
-    end = os.pidfd_open(child.pid)  # readable when it has ended
+    end = os.pidfd_open(child.pid)  # readable when the broker has ended
     parent.send_signal(signal.SIGKILL)
     parent.communicate()
     ended, _, _ = select.select([end], [], [], 5)
@@ -275,7 +275,7 @@ def test_a_broker_dies_with_its_parent_however_that_ends(broker, tmp_path):
 
 
 def test_the_default_is_mosquitto_where_there_is_one(tmp_path):
-    """`which_broker` tells what a broker without a wish will be."""
+    """`which_broker` returns the kind of a broker started without a choice."""
     expected = "mosquitto" if find_mosquitto() else "embedded"
     with running_broker(tmp_path) as running:
         assert running.kind == which_broker() == expected

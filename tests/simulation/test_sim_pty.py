@@ -66,7 +66,7 @@ def now_us(clock):
 
 
 def run_world(link, clock, world, host):
-    """Lets a world happen from shortly after now and waits until all of it is on the record."""
+    """Runs a world that begins shortly after now and waits until all of it is on the record."""
     placed = world.starting_at(now_us(clock) + SECOND_US // 2)
     mine = placed.of_reader(link.core.name)
     link.go(placed.sightings)
@@ -79,13 +79,13 @@ def sound(link):
 
 
 def is_within(wanted, items):
-    """Whether `wanted` is a subsequence of `found`."""
+    """True if `wanted` is a subsequence of `items`."""
     rest = iter(items)
     return all(key in rest for key in wanted)
 
 
 def test_a_portal_serves_a_plain_serial_host_in_real_time(tmp_path):
-    """Two seconds at speed five: started by the host, every sighting arrives, stamped on the record in its promise."""
+    """Two seconds at speed five: started by the host, every sighting arrives, its stamp within the stated latency."""
     clock = sim_clock()
     world = World.make(11, REAL_S * SPEED, 40)
     with PtyLink(M6eNano(DOCK.name, 11), clock, tmp_path / "dock", tmp_path / "dock.log") as link:
@@ -105,7 +105,7 @@ def test_a_portal_serves_a_plain_serial_host_in_real_time(tmp_path):
 
 
 def test_a_badge_reader_sends_nothing_before_go(tmp_path):
-    """The world begins when asked; then every badge arrives as a frame of its own."""
+    """The world begins when asked; then every badge arrives as one frame."""
     clock = sim_clock()
     world = World.make(12, REAL_S * SPEED, 0, people=6)
     with PtyLink(Rdm6300(GATE.name, 12), clock, tmp_path / "gate") as link:
@@ -119,14 +119,14 @@ def test_a_badge_reader_sends_nothing_before_go(tmp_path):
 
 
 def test_faults_are_on_the_record_and_take_nothing_else(tmp_path):
-    """What the log calls undamaged arrives; damage is named by its kind."""
+    """Frames that the log marks as undamaged arrive; damage is named by its kind."""
     clock = sim_clock(speed=20)
     faults = Faults(split=200, noise=200, flipped=100, head_lost=100, glued=100)
     world = World.make(13, 20, 0, people=20)
     with PtyLink(Rdm6300(GATE.name, 13, faults), clock, tmp_path / "gate") as link:
         host = Reading(tmp_path / "gate", 9600)
         run_world(link, clock, world, host)
-        # In order and each on its own: a badge that repeats is not there before its last repeat is.
+        # In order and one at a time: a badge that repeats is complete only after its last repeat.
         host.wait_for(lambda: is_within(sound(link), keys(host.data, "rdm6300")), "every undamaged frame")
         host.close()
     assert {"flipped", "head_lost", "glued"} <= {entry.damaged for entry in link.emitted}
@@ -169,7 +169,7 @@ def test_unplugging_ends_the_hosts_port_and_plugging_in_brings_the_same_path_bac
 
 
 def test_a_brown_out_shows_as_a_boot_message(tmp_path):
-    """In mid-stream, and only for a reader that can."""
+    """In mid-stream, and only for a reader that can report it."""
     clock = sim_clock()
     with PtyLink(M6eNano(DOCK.name, 1), clock, tmp_path / "dock") as link:
         host = Reading(tmp_path / "dock", 115_200)
@@ -183,7 +183,7 @@ def test_a_brown_out_shows_as_a_boot_message(tmp_path):
 
 
 class Unpromised(Rdm6300):
-    """A badge reader that promises nothing about its latency: however busy the machine is, no frame is withheld."""
+    """A badge reader without a limit on its latency: however busy the machine is, no frame is withheld."""
 
     def due(self, now_us):
         return [replace(piece, latest_us=None) for piece in super().due(now_us)]

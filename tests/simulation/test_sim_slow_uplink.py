@@ -1,4 +1,4 @@
-"""A line that is cut holds what it was given and loses nothing."""
+"""A line that is cut holds the bytes it was given and loses none."""
 
 import contextlib
 import socket
@@ -61,7 +61,7 @@ def test_what_is_sent_during_a_cut_arrives_after_it_in_order(line):
 
 
 def test_an_end_during_a_cut_arrives_after_it(line):
-    """Who sees only the line cannot tell that the other has gone."""
+    """An end that sees only the line cannot know that the other has gone."""
     uplink, near, far = line
     uplink.cut()
     near.close()

@@ -1,4 +1,4 @@
-"""The command as a process of its own, whose output tests can wait for."""
+"""The command as a separate process, whose output tests can wait for."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ TIMEOUT_S = 300
 
 
 class Ended(NamedTuple):
-    """What a command that has ended left: its exit code and the lines of its two outputs."""
+    """Result of a command that has ended: its exit code and the lines of its two outputs."""
 
     code: int
     out: list[str]
@@ -58,13 +58,13 @@ class Process:
                 self._changed.notify_all()
 
     def wait_for(self, text, count=1):
-        """Until `text` has been said on stderr so many times."""
+        """Wait until `text` has been printed on stderr so many times."""
         with self._changed:
             said = self._changed.wait_for(lambda: sum(text in x for x in self.err) >= count, TIMEOUT_S)
         assert said, f"expected {text!r}, found " + "\n".join(self.err)
 
     def until(self, condition):
-        """Until the condition holds; asked whenever something was said, and twice a second."""
+        """Wait until the condition holds; it is checked after every line on stderr, and twice a second."""
         until_s = time.monotonic() + TIMEOUT_S
         while not condition():
             assert time.monotonic() < until_s, "not so in time; it said " + "\n".join(self.err)
@@ -84,7 +84,7 @@ class Process:
 
     @classmethod
     def end_all(cls):
-        """Whatever still runs of those that were started, as after a test that failed."""
+        """Kill all started commands that still run, as after a failed test."""
         for one in cls.started:
             if one.process.poll() is None:
                 one.kill()

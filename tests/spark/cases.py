@@ -51,7 +51,7 @@ def sides(rows, job):
 
 
 def same_rows(one, other):
-    """Whether two result tables hold the same rows, in any order."""
+    """True if two result tables hold the same rows, in any order."""
     columns = [name for name in one.schema.names if name != "batch"]
     first, second = (t.select(columns).combine_chunks().sort_by("result_id").to_pylist() for t in (one, other))
     return first == second

@@ -29,7 +29,7 @@ def _no_process_is_left():
 
 @pytest.fixture
 def run_once(spark):
-    """Runs a command with --once on the session of these tests: a start of Spark costs more than most of what it does."""
+    """Runs a command with --once on the session of these tests: a start of Spark takes longer than most of these runs."""
     partitions = spark.conf.get("spark.sql.shuffle.partitions")
     root, java = logging.getLogger(), logging.getLogger("py4j")
     handlers, levels = root.handlers[:], (root.level, java.level)

@@ -1,4 +1,4 @@
-"""The batch job finds what the definition says, however the landing is cut."""
+"""The batch job finds the matches of the definition, however the landing is divided."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,7 +22,7 @@ from whenabouts_cloud.jobs.metrics import total
 
 
 def landed(folder, rows, files=3):
-    """Rows spread over files of three hours, and a promise."""
+    """Rows spread over files of three hours, and a watermark."""
     for n in range(files):
         land(folder, rows[n::files], n, hour=f"2026-11-20T1{n}")
     watermark(folder, dict.fromkeys(GATEWAYS, EPOCH_US), 0)
@@ -30,7 +30,7 @@ def landed(folder, rows, files=3):
 
 
 def published(spark, folder, job, landing, shards=4, group_rows=None):
-    """The folder below `out`, and what was counted."""
+    """The folder below `out`, and the counters."""
     return publish_whole(CEP, [job], spark, landing, folder / "out", shards, group_rows)
 
 
@@ -56,7 +56,7 @@ def test_the_batch_job_is_the_definition_however_small_the_groups(spark, tmp_pat
 
 
 def test_causal_order_is_what_gateways_knew(spark, tmp_path):
-    """Views are told by state readings of the landing, which the rule's streams do not cover."""
+    """Views come from state readings of the landing, which the rule's streams do not cover."""
     rows, facts = causal_readings(seed=5, steps=300)
     job, wanted = rule(CAUSAL, length="40 ms"), causal_expected(rows, facts)
     landing = landed(tmp_path / "landing", rows)

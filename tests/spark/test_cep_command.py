@@ -1,4 +1,4 @@
-"""The command as its users run it: a process of its own, killed, started again, told to stop."""
+"""The command as its users run it: a separate process, killed, started again, asked to stop."""
 
 import json
 import time
@@ -42,7 +42,7 @@ def folder(tmp_path):
 
 
 def watermark_until(process, folder, matches):
-    """Promise more and more, until so many matches are in the folder: what waits is told when a later moment is complete."""
+    """Advance watermarks until so many matches are in the folder: a match is emitted when a later moment is complete."""
     numbers = count(1)
 
     def all_emitted():
@@ -84,7 +84,7 @@ def test_killed_again_and_again_while_files_arrive_it_ends_with_the_definition(f
 
 @pytest.mark.deep
 def test_the_rule_file_changes_while_the_job_runs(folder):
-    """A mistake is told and changes nothing; a rule that is added sees what lands from then on; rows say which rule."""
+    """A mistake is reported and changes nothing; an added rule sees what lands from then on; rows name their rule."""
     rows, landing = random_readings(seed=23, count=160), folder / "landing"
     watermark(landing, dict.fromkeys(GATEWAYS, EPOCH_US), 0, STREAMS)
     process = Process(folder, command="cep")
@@ -112,7 +112,7 @@ def test_the_rule_file_changes_while_the_job_runs(folder):
 
 
 def test_counts_are_printed_and_published(run_once, folder):
-    """--once needs no EVERY; a job that goes on does, and says so."""
+    """--once needs no EVERY; a job that goes on does, and the error states it."""
     text = RULE.split("RULE unpaid")[0] + "RULE n SEQ(shelf a, exit e) WITHIN 300 ms PER key COUNT, AVG(a.rssi)\n"
     (folder / "rule.wa").write_text(text, encoding="utf-8")
     rows = random_readings(seed=24, count=100)
@@ -171,8 +171,8 @@ def test_help_shows_an_example():
     assert "SEQ(shelf a, !till c, exit e) WITHIN 1 h PER key" in text
 
 
-def test_readings_without_a_clock_of_a_group_are_told_of(run_once, folder):
-    """CAUSAL over gateways in no group: the matches of each alone, and which gateways those are."""
+def test_readings_without_a_clock_of_a_group_are_reported(run_once, folder):
+    """CAUSAL over ungrouped gateways: the matches of each by itself, and the names of these gateways."""
     text = RULE.split("RULE near")[0].replace("PER key", "PER key CAUSAL").replace("20 ms", "40 ms")
     (folder / "rule.wa").write_text(text, encoding="utf-8")
     rows, facts = causal_readings(seed=8, steps=200)

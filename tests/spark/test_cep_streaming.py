@@ -1,4 +1,4 @@
-"""The streaming job ends with what the batch job finds, each match once, however files arrive and it is restarted."""
+"""The streaming job ends with the matches of the batch job, each once, whatever the order of files and the restarts."""
 
 import random
 from dataclasses import replace
@@ -51,29 +51,29 @@ class Run:
         self.query = start_query(CEP, running.rules, self.spark, *folders, self.shards, 0.0, self.report, running.gone)
 
     def step(self):
-        """Let everything that has landed be worked on."""
+        """Process everything that has landed."""
         self.query.processAllAvailable()
 
     def watermark(self, us, number):
-        """Promises of every gateway, or those given."""
+        """Write watermarks of every gateway, or those given."""
         watermark(self.landing, dict.fromkeys(GATEWAYS, us) if isinstance(us, int) else us, number, STREAMS)
 
     def matches(self):
         return as_matches(pq.read_table(self.out))
 
     def last(self, name):
-        """A sum over shards of what each said last."""
+        """Sum over shards of the last value of each."""
         return sum({one["shard"]: one[name] for one in self.counts}.values())
 
 
-ENDS = 2 if SEED else 1  # micro-batches after the one that reads the last promise
+ENDS = 2 if SEED else 1  # micro-batches after the one that reads the last watermark
 GROUPS = 4 if SEED else 3  # in which readings arrive: two steps of the query each
 DEEP = [pytest.param(name, marks=pytest.mark.deep) for name in ("arrival", "conditions", "across")]
 
 
 @pytest.mark.parametrize("name", ["trailing", *DEEP])
 def test_any_arrival_with_restarts_and_repeats_ends_with_the_definition(make_run, name):
-    """Late files, repeated files, promises read one micro-batch before the readings they cover, a restart on the way."""
+    """Late files, repeated files, watermarks read one micro-batch before the readings they cover, a restart on the way."""
     job, rows, rng = rule(name), random_readings(seed=len(name), count=160, span_ms=2000), random.Random(5)
     ordered = sorted(rows, key=lambda r: r["t_max"] + rng.choice([0, 0, 150 * MS]))
     size = -(-len(ordered) // GROUPS)
@@ -87,7 +87,7 @@ def test_any_arrival_with_restarts_and_repeats_ends_with_the_definition(make_run
         open_until = {g: min((r["t_max"] for r in later if r["gateway"] == g), default=FOREVER_US) for g in GATEWAYS}
         if n == 2:
             land(run.landing, groups[n - 1], 100 + n)
-        run.step()  # else the promise might be listed while the readings are not: it would be two micro-batches ahead
+        run.step()  # else the watermark might be listed before the readings: it would be two micro-batches ahead
         run.watermark(open_until, n + 1)
         run.step()
         if n == 1:
@@ -107,7 +107,7 @@ def test_any_arrival_with_restarts_and_repeats_ends_with_the_definition(make_run
 
 @pytest.mark.deep
 def test_causal_order_with_a_restart_ends_with_what_gateways_knew(make_run):
-    """Readings come in their gateways' order, over several micro-batches; the query is started anew on the way."""
+    """Readings come in their gateways' order, over several micro-batches; the query is restarted on the way."""
     rows, facts = causal_readings(seed=6, steps=240)
     run = make_run(rule(CAUSAL, length="40 ms"))
     run.start()
@@ -129,7 +129,7 @@ def test_causal_order_with_a_restart_ends_with_what_gateways_knew(make_run):
 
 
 def test_counts_with_a_restart_are_those_of_the_whole_landing(make_run):
-    """Each stretch of each key once, as the batch job tells it."""
+    """Each stretch of each key once, as in the batch job."""
     job = rule("SEQ(shelf a, !till c, exit e) WITHIN 300 ms PER key COUNT, SUM(a.rssi), MAX(e.value) EVERY 100 ms")
     rows, run = random_readings(seed=12, count=160), make_run(job)
     run.start()
@@ -153,7 +153,7 @@ def test_counts_with_a_restart_are_those_of_the_whole_landing(make_run):
 
 
 def test_rules_that_come_and_go_between_queries_see_what_lands_while_they_run(make_run):
-    """Two rules; then the second goes and a third comes: the first is not disturbed, and what is gone is forgotten.
+    """Two rules; then the second goes and a third comes: the first is not disturbed, and the state of the second is removed.
 
     landed   0 .. 59     60 .. 119
     first    |-----------|---------
@@ -187,8 +187,8 @@ def test_rules_that_come_and_go_between_queries_see_what_lands_while_they_run(ma
     assert kept == sum(rule_of(shard) != 1 for shard in last), "the state of the second is removed"
 
 
-def test_time_alone_tells_a_match_in_every_shard(make_run):
-    """Keys in all shards wait for the end of their windows; one promise without a reading tells them all."""
+def test_time_by_itself_emits_a_match_in_every_shard(make_run):
+    """Keys in all shards wait for the end of their windows; one watermark without a reading emits all matches."""
     run = make_run(rule("trailing"), shards=3)
     rows = []
     for n in range(12):
@@ -230,8 +230,8 @@ def test_a_micro_batch_repeated_after_a_crash_is_not_published_again(make_run):
     assert run.matches() == expected(job, rows)
 
 
-def test_late_readings_and_what_they_would_have_changed_are_set_aside(make_run):
-    """DELAY 100 ms: the exit is told of, then a till in between comes behind the frontier; the result stands."""
+def test_late_readings_and_what_they_would_have_changed_go_to_the_side_output(make_run):
+    """DELAY 100 ms: the exit is emitted, then a till in between comes behind the frontier; the result stands."""
     run = make_run(rule("inner", delay="100 ms"), shards=1)
     a, c, e = (
         reading(f"g{n}", (1 << 60) + n, stream, "x", EPOCH_US + n * MS, EPOCH_US + n * MS)

@@ -1,4 +1,4 @@
-"""The batch job tells what the definition says, of every group for itself."""
+"""The batch job emits the verdicts of the definition, for every group separately."""
 
 import random
 
@@ -13,7 +13,7 @@ from whenabouts_cloud.jobs.metrics import total
 
 
 def groups_of(count, processes=3, steps=30):
-    """Random computations of several groups, each with gateways of its own site: {group: rows}."""
+    """Random computations of several groups, each with gateways of its site: {group: rows}."""
     made = {}
     for n in range(count):
         rows = states_of(simulate(random.Random(n), processes, steps), group=f"office-{n}")
@@ -22,7 +22,7 @@ def groups_of(count, processes=3, steps=30):
 
 
 def run(spark, job, folder, shards=2):
-    """The rows told, and what was counted."""
+    """The emitted rows, and the counters."""
     path, counts = publish_whole(LATWIN, [job], spark, folder / "landing", folder / "out", shards)
     return pq.read_table(path), counts
 
@@ -79,7 +79,7 @@ def test_rules_over_windows_run_in_spark_too(spark, tmp_path):
     assert all(len(states) == 3 for states in verdicts["states"].to_pylist())
 
 
-def test_what_says_it_is_a_state_and_is_none_is_counted(spark, tmp_path):
+def test_an_invalid_state_reading_is_counted(spark, tmp_path):
     """Attributes without a group, and an empty landing gives a readable result."""
     bad = {**state(0, 0, (0, 0), 0, 0, True), "attrs": "{}"}
     land(tmp_path / "landing", [bad, {**bad, "seq": 1, "attrs": "no json"}], 0)

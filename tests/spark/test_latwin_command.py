@@ -1,4 +1,4 @@
-"""The command as its users run it: a process of its own, killed, started again, told to stop."""
+"""The command as its users run it: a separate process, killed, started again, asked to stop."""
 
 import json
 import random
@@ -33,7 +33,7 @@ def folder(tmp_path):
 
 
 def watermarked(folder, number, to_come, us=FOREVER_US):
-    """Promises of the three gateways while these rows have not landed."""
+    """Write watermarks of the three gateways while these rows have not landed."""
     watermark(folder / "landing", {name[5:]: at for name, at in watermarks_of(to_come, 3, us)}, number)
 
 
@@ -67,7 +67,7 @@ def test_killed_again_and_again_while_files_arrive_it_ends_with_the_definition(f
     watermarks = count(9)
 
     def all_emitted():
-        """Promises more each time: what waits is told when everything before a later moment has landed."""
+        """Advance watermarks each time: a verdict is emitted when everything before a later moment has landed."""
         n = next(watermarks)
         watermarked(folder, n, [], FOREVER_US + n)
         return pq.read_table(folder / "out").num_rows >= len(wanted)
@@ -82,7 +82,7 @@ def test_killed_again_and_again_while_files_arrive_it_ends_with_the_definition(f
 
 
 def test_once_prints_a_line_for_every_verdict(run_once, folder):
-    """--once chooses the only rule of its kind, counts the promises in the landing, and writes what it prints."""
+    """--once chooses the only rule of its kind, counts the watermarks in the landing, and writes what it prints."""
     rows = states_of(simulate(random.Random(9), 3, 60))
     for n in range(2):
         land(folder / "landing", rows[n::2], n)

@@ -1,4 +1,4 @@
-"""The streaming job ends with what the batch job tells, each verdict once, however files arrive and it is restarted."""
+"""The streaming job ends with the verdicts of the batch job, each once, whatever the order of files and the restarts."""
 
 import random
 
@@ -25,7 +25,7 @@ from whenabouts_cloud.jobs.metrics import total
 from whenabouts_cloud.jobs.streaming import start_query
 from whenabouts_cloud.latwin.shard.shard import LatwinShard
 
-ENDS = 2 if SEED else 1  # micro-batches after the one that reads the last promise
+ENDS = 2 if SEED else 1  # micro-batches after the one that reads the last watermark
 
 
 class Run:
@@ -46,11 +46,11 @@ class Run:
         self.query = start_query(LATWIN, {0: self.job}, self.spark, *folders, self.shards, 0.0, self.report)
 
     def step(self):
-        """Let everything that has landed be worked on."""
+        """Process everything that has landed."""
         self.query.processAllAvailable()
 
     def watermark(self, watermarks, site="hall"):
-        """Promises by gateway."""
+        """Write watermarks by gateway."""
         watermark(self.landing, {name.split("/")[1]: us for name, us in watermarks}, self.watermarked, site=site)
         self.watermarked += 1
 
@@ -61,8 +61,8 @@ class Run:
 @pytest.mark.parametrize(
     "body", ["DEFINITELY s0 AND s1 AND s2", pytest.param("POSSIBLY 2 OF (s0, s1, s2)", marks=pytest.mark.deep)]
 )
-def test_any_arrival_with_restarts_and_repeats_ends_with_what_one_batch_tells(make_run, body):
-    """Shuffled files, one landed twice, promises read one micro-batch before the readings they cover, a restart."""
+def test_any_arrival_with_restarts_and_repeats_ends_with_the_result_of_one_batch(make_run, body):
+    """Shuffled files, one landed twice, watermarks read one micro-batch before the readings they cover, a restart."""
     rng = random.Random(11)
     rows = states_of(simulate(rng, 3, 40))
     job = rule(f"{body} WINDOW 4")
@@ -92,8 +92,8 @@ def test_any_arrival_with_restarts_and_repeats_ends_with_what_one_batch_tells(ma
     assert run.counts[-1]["rows_kept"] == 0
 
 
-def test_a_run_that_goes_on_is_told_by_a_heartbeat(make_run):
-    """No state follows: only that the gateways promise a later time shows that both were on together."""
+def test_a_run_that_goes_on_is_extended_by_a_heartbeat(make_run):
+    """No state follows: only later watermarks of the gateways show that both were on together."""
     run = make_run(definitely(2), shards=1)
     run.start()
     land(run.landing, [state(p, 0, (0, 0), EPOCH_US + p, EPOCH_US + p, True) for p in range(2)], 0)

@@ -27,7 +27,7 @@ SUMMARIES = {
     "sure": "pairs",
     "together": "verdicts",
     "unpaid": "matches",
-}  # in the order they are said in
+}  # in the order of the output
 GROUP = [f"g{n}" for n in range(3)]
 READERS = [f"r{n}" for n in range(4)]
 RULES = """
@@ -102,8 +102,8 @@ def check(folder, tags, states):
     return defined(rules, tags, states)
 
 
-def test_once_tells_the_results_of_every_rule(run_once, folder, readings):
-    """Every line begins with the name of its rule; every rule says what it counted."""
+def test_once_prints_the_results_of_every_rule(run_once, folder, readings):
+    """Every line begins with the name of its rule; every rule reports its counters."""
     tags, states = readings
     land(folder / "landing", [*tags, *states], 0)
     watermark_all(folder, 0, FOREVER_US)
@@ -121,7 +121,7 @@ def test_once_tells_the_results_of_every_rule(run_once, folder, readings):
 
 
 def killed_at_once(folder):
-    """What is left of a rule's job when the kill came while Spark wrote its first file of offsets: not whole."""
+    """Write the output folder of a rule's job that was killed while Spark wrote its first file of offsets."""
     rule = load_rules(folder / "rule.wa").correlate_rules[0]
     out = folder / "out" / "pairs" / rule.name
     claim(out, rule, "streaming", 2)
@@ -137,7 +137,7 @@ def samples_of(file):
 
 
 def check_metrics(samples):
-    """Of a job that has told everything, and was given one late reading."""
+    """Check the samples of a job that has emitted everything and was given one late reading."""
     assert samples['whenabouts_job_side_output_total{rule="unpaid"}'] == 1
     assert samples['whenabouts_job_batches_total{output="matches"}'] > 1
     assert samples['whenabouts_job_batch_seconds{output="matches"}'] > 0
@@ -153,7 +153,7 @@ def check_metrics(samples):
 def test_killed_again_and_again_while_files_arrive_every_rule_ends_with_its_definition(folder, readings, moments_s):
     """SIGKILL to everything at arbitrary moments; the results of each rule are those of its definition, each once.
 
-    landing   | | |    |    | | |    |    |  promises ... until all is told
+    landing   | | |    |    | | |    |    |  watermarks ... until all is emitted
     job       |------ killed |------ killed   |------------------ asked to end
 
     A quick run has one rule for each engine, a deep one two correlations.
@@ -183,7 +183,7 @@ def test_killed_again_and_again_while_files_arrive_every_rule_ends_with_its_defi
     watermarked = []
 
     def all_emitted():
-        """Promises more after each micro-batch: what waits is told when everything before a later moment has landed."""
+        """Advance watermarks after each micro-batch: results are emitted when all before a later moment has landed."""
         done = sum(file.name.isdigit() for file in commits.glob("*"))
         if done not in watermarked:
             watermark_all(folder, len(watermarked), FOREVER_US + len(watermarked))
@@ -205,7 +205,7 @@ def test_killed_again_and_again_while_files_arrive_every_rule_ends_with_its_defi
     assert {row["status"] for row in by_last if row["rule"] == "together"} <= {"emitted"}
     emitted_last = Counter(row["rule"] for row in by_last)
     summaries = {name: unit for name, unit in SUMMARIES.items() if name in counts}
-    events = [json.loads(line) for line in last.err if line.startswith("{")]  # Java writes lines of its own
+    events = [json.loads(line) for line in last.err if line.startswith("{")]  # Java writes other lines
     assert [event["event"] for event in events[:3]] == ["spark.starting", "spark.started", "query.started"]
     assert {"batch.done", "job.summary"} <= {event["event"] for event in events}
     said = {event["output"].split("/")[-1]: event for event in events if event["event"] == "job.summary"}
@@ -238,7 +238,7 @@ def test_a_file_that_cannot_run_is_refused(folder, text, problem):
     assert not (folder / "out").exists()
 
 
-def test_a_folder_of_other_rules_is_left_alone(folder):
+def test_a_folder_of_other_rules_is_not_changed(folder):
     """The rules of a result stand in its folder."""
     (folder / "out" / "matches").mkdir(parents=True)
     (folder / "out" / "matches" / "other").write_text("")

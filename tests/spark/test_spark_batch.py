@@ -1,4 +1,4 @@
-"""The batch job equals the kernel on all rows, and the kernel the definition, however the landing is cut."""
+"""The batch job equals the kernel on all rows, and the kernel the definition, however the landing is divided."""
 
 import math
 from pathlib import Path
@@ -24,7 +24,7 @@ def landed(folder: Path, rows):
 
 
 def published(spark, folder, job, landing, shards=4, group_rows=None):
-    """The rows published below `out`, and what was counted."""
+    """The rows published below `out`, and the counters."""
     path, counts = publish_whole(CORRELATION, [job], spark, landing, folder / "out", shards, group_rows)
     return pq.read_table(path), counts
 
@@ -96,8 +96,8 @@ def test_repeated_files_change_no_result_and_are_counted(spark, tmp_path):
     assert total(counts)["readings"] == relevant(rows) + 2 * relevant(rows[0::3])
 
 
-def test_same_named_streams_of_two_sites_are_told_apart(spark, tmp_path):
-    """AT SITE: readings of the hall against those of the yard, though gateway and stream are called the same."""
+def test_same_named_streams_of_two_sites_are_distinguished(spark, tmp_path):
+    """AT SITE: readings of the hall against those of the yard, though gateway and stream have equal names."""
     rows = [reading("g0", n, "tags", "x", n, n, site=site) for n in range(3) for site in ("hall", "yard")]
     job = parse_rules("""
         STREAM h FROM "tags" AT SITE "hall" DELAY 1 s

@@ -1,4 +1,4 @@
-"""A real cluster on this machine: a master and two workers as processes of their own, which have nothing of this project."""
+"""A real cluster on this machine: a master and two workers as separate processes, without any code of this project."""
 
 import json
 import os

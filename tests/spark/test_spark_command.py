@@ -1,4 +1,4 @@
-"""The command as its users run it: a process of its own, stopped politely, killed, started again."""
+"""The command as its users run it: a separate process, stopped politely, killed, started again."""
 
 import json
 import time
@@ -33,7 +33,7 @@ def folder(tmp_path):
 
 
 def killed_at_once(out, job):
-    """What is left when the kill came while Spark wrote its first file of offsets: not whole, under another name."""
+    """Write the output folder of a job killed while Spark wrote its first file of offsets, which is incomplete."""
     claim(out, job, "streaming", 2)
     offsets = out / "_checkpoint" / "offsets"
     offsets.mkdir(parents=True)
@@ -105,14 +105,14 @@ def test_once_that_is_asked_to_end_leaves_an_earlier_result_and_no_traces(folder
 
 
 def misspelt(folder):
-    """A rule whose stream has another name than what has landed; what is told of it."""
+    """Write a rule whose stream has another name than the landed readings; return the expected warning."""
     (folder / "rule.wa").write_text(RULE.replace("dock/tags", "dok/tags"), encoding="utf-8")
     land(folder / "landing", random_readings(seed=23, count=20), 0)
     return 'Stream dock: no reading matches "dok/tags"; the landing has dock/tags, '
 
 
 def test_a_stream_that_no_reading_belongs_to_is_named(run_once, folder):
-    """A misspelt name finds nothing: told at the end of --once."""
+    """A misspelt name finds nothing: reported at the end of --once."""
     emitted = misspelt(folder)
     once = run_once(folder, "correlate")
     assert once.code == 0
@@ -122,7 +122,7 @@ def test_a_stream_that_no_reading_belongs_to_is_named(run_once, folder):
 
 @pytest.mark.deep
 def test_a_stream_that_no_reading_belongs_to_is_named_while_the_job_goes_on(folder):
-    """Told as soon as something has landed."""
+    """Reported as soon as something has landed."""
     emitted = misspelt(folder)
     following = Process(folder)
     following.wait_for(emitted)
@@ -143,7 +143,7 @@ def test_a_landing_that_is_not_there_is_refused_by_once(folder):
 
 
 def test_streaming_waits_for_a_landing_and_can_be_stopped_while_it_does(folder):
-    """Nothing is there yet: it says what it waits for and ends with 0 at SIGTERM."""
+    """Nothing has landed yet: the job prints what it waits for and ends with 0 at SIGTERM."""
     (folder / "landing").rmdir()
     process = Process(folder)
     process.wait_for("Waiting for")

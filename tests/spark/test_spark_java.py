@@ -41,7 +41,7 @@ def test_the_packaged_java_runs_with_the_argument_it_would_refuse(tmp_path):
 
 
 def test_without_any_java_every_place_is_named(tmp_path, monkeypatch):
-    """The error lists what was found where, and what to install."""
+    """The error lists the Java found in each place, and what to install."""
     monkeypatch.setattr(java, "_packaged", lambda: None)
     old = make_home(tmp_path / "old", "11.0.2")
     with pytest.raises(

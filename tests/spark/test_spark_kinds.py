@@ -1,4 +1,4 @@
-"""Every predicate and kind of result in batch and streaming, skewed keys, late readings set aside; other ways to join."""
+"""Every predicate and kind of result in batch and streaming, skewed keys, side output of late readings; other joins."""
 
 import dataclasses
 
@@ -64,7 +64,7 @@ def test_spark_and_the_rule_agree_on_which_readings_belong_to_a_stream(spark, pa
 
 
 @pytest.mark.parametrize("name", sorted(JOBS))
-def test_the_batch_job_tells_what_the_kernel_tells(spark, tmp_path, name):
+def test_the_batch_job_emits_what_the_kernel_emits(spark, tmp_path, name):
     """Slabs of ten readings: unmatched readings and best pairs are those of the whole."""
     some = JOBS[name]
     rows = moved(random_readings(seed=len(name), count=200), some)
@@ -99,8 +99,8 @@ STREAMED = {
     "name",
     [pytest.param(x, marks=[pytest.mark.deep] if x in JOBS else []) for x in STREAMED],
 )
-def test_the_stream_tells_what_the_batch_tells_through_a_restart(spark, tmp_path, name):
-    """Unmatched readings and best pairs come out when they are sure, once, and all of them by the end of time."""
+def test_the_stream_emits_what_the_batch_emits_through_a_restart(spark, tmp_path, name):
+    """Unmatched readings and best pairs are emitted when they are certain, once, and all of them by the end of time."""
     some, landing, out, counts = STREAMED[name], tmp_path / "landing", tmp_path / "out", []
     rows = moved(random_readings(seed=12, count=150), some)
     watermark(landing, dict.fromkeys(GATEWAYS, EPOCH_US - 10**10), 0, STREAMS)
@@ -125,8 +125,8 @@ def test_the_stream_tells_what_the_batch_tells_through_a_restart(spark, tmp_path
     assert sum({one["shard"]: one["rows_kept"] for one in counts}.values()) == 0
 
 
-def test_late_readings_are_set_aside_beside_the_result(spark, tmp_path):
-    """An unmatched reading is told, then its match comes too late: the result stands, the late one is in _late."""
+def test_late_readings_go_to_the_side_output_beside_the_result(spark, tmp_path):
+    """An unmatched reading is emitted, then its match comes too late: the result stands, the late one is in _late."""
     some = job(Condition("within", d=10 * MS, confidence="0.8"), kind="left", delay="100 ms")
     landing, out, counts = tmp_path / "landing", tmp_path / "out", []
     land(landing, [reading("g0", 0, "dock/tags", "x", EPOCH_US, EPOCH_US + 1)], 0)

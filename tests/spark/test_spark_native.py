@@ -26,7 +26,7 @@ def table_of(rows):
     return pa.table(columns, names=["id", "t_min", "t_max"])
 
 
-DEEP = ("beyond 64 bits",)  # the one with a small confidence is so too
+DEEP = ("beyond 64 bits",)  # the rule with a small confidence is such a one too
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_buckets_give_each_pair_of_the_kernel_once_with_its_probability(spark, n
 
 
 def test_a_condition_too_wide_for_64_bits_is_refused(spark):
-    """Before anything runs, with what to do."""
+    """Before anything runs, with advice."""
     frame = spark.createDataFrame(table_of([(0, 0, 1)]))
     with pytest.raises(ValueError, match="narrower limits or a higher confidence"):
         timing_join(frame, frame, Condition("within", d=1 << 59, confidence="0.01"))

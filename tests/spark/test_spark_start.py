@@ -15,13 +15,13 @@ from whenabouts_cloud.jobs.shared_classes_training import train
 
 
 def test_java_maps_the_archive_that_setting_up_made(spark):
-    """The file is in the memory map of the running Java: it was found fit for this version and these jars."""
+    """The file is in the memory map of the running Java: Java accepted it for this version and these jars."""
     process = spark._jvm.java.lang.ProcessHandle.current().pid()
     assert str(archive_path(java_home(os.environ))) in Path(f"/proc/{process}/maps").read_text()
 
 
-def test_without_an_archive_java_is_not_told_of_one(tmp_path):
-    """Another Java has an archive of its own; as long as that was not made it starts as ever, only slower."""
+def test_without_an_archive_java_gets_no_option_for_one(tmp_path):
+    """Another Java needs another archive; until that is made Java starts without one, only slower."""
     assert archive_path(tmp_path) != archive_path(java_home(os.environ))
     assert "SharedArchiveFile" not in java_options(tmp_path)
 

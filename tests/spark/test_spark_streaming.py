@@ -1,4 +1,4 @@
-"""The streaming job publishes what the batch job finds, each pair once, however files arrive and it is restarted."""
+"""The streaming job publishes the pairs of the batch job, each once, whatever the order of files and the restarts."""
 
 import random
 from collections import Counter
@@ -38,7 +38,7 @@ class Run:
         self.query = start_query(CORRELATION, {0: self.job}, self.spark, *folders, self.shards, 0.0, self.report)
 
     def step(self):
-        """Let everything that has landed be worked on."""
+        """Process everything that has landed."""
         self.query.processAllAvailable()
 
     def stop(self):
@@ -48,12 +48,12 @@ class Run:
         return pq.read_table(self.out)
 
     def kept(self):
-        """Readings in the state by the last word of each shard."""
+        """Number of readings in the state, by the last report of each shard."""
         return sum({one["shard"]: one["rows_kept"] for one in self.counts}.values())
 
 
 def ticks(rows, seed, count):
-    """Readings in `count` groups, late by up to two, and the truthful promises after each, by gateway."""
+    """Readings in `count` groups, late by up to two, and the true watermarks after each, by gateway."""
     rng = random.Random(seed)
     ordered = sorted(rows, key=lambda r: r["t_max"])
     size = len(rows) // count + 1
@@ -74,8 +74,8 @@ def ticks(rows, seed, count):
 
 @pytest.mark.parametrize("name", ["keyed", pytest.param("keyless", marks=pytest.mark.deep)])
 def test_any_arrival_with_restarts_and_repeats_gives_the_batch_result_once(make_run, name):
-    """Late files, repeated files, promises read one micro-batch before the readings they cover, a restart on the way."""
-    # listing n:   readings 1..n   promises about readings 1..n+1: the promises run ahead as a race of listings lets them
+    """Late files, repeated files, watermarks read one micro-batch before the readings they cover, a restart on the way."""
+    # listing n:   readings 1..n   watermarks over readings 1..n+1: watermarks run ahead as in a race of listings
     job, rows = rule(name), random_readings(seed=11, count=300)
     landing, watermarks = ticks(rows, seed=5, count=TICKS)
     run = make_run(job)
@@ -85,7 +85,7 @@ def test_any_arrival_with_restarts_and_repeats_gives_the_batch_result_once(make_
         land(run.landing, arrived, n)
         if n in (2, 4):
             land(run.landing, landing[n - 2] + landing[n - 1], 100 + n)
-        run.step()  # else the promise might be listed while the readings are not: it would be two micro-batches ahead
+        run.step()  # else the watermark might be listed before the readings: it would be two micro-batches ahead
         if n + 1 < len(landing):
             watermark(run.landing, watermarks[n + 1], n + 1, STREAMS)
             run.step()
@@ -99,7 +99,7 @@ def test_any_arrival_with_restarts_and_repeats_gives_the_batch_result_once(make_
 
 
 def test_the_state_shrinks_as_frontiers_pass(make_run):
-    """Readings are kept while something to come can match them, and go when both streams have moved on."""
+    """Readings are kept while a later one can match them, and removed when both frontiers have passed."""
     run = make_run(rule("keyed"))
     run.start()
     rows = [r for r in random_readings(seed=3, count=200, span_ms=1000) if r["key"] is not None]
@@ -108,10 +108,10 @@ def test_the_state_shrinks_as_frontiers_pass(make_run):
     run.step()
     full = run.kept()
     assert full == sum(s.num_rows for s in sides(rows, run.job))
-    # 400 ms, 80 %: pi is 1 s, so 2.8 s behind the frontiers nothing is needed.
+    # 400 ms, 80 %: the longest stamp is 1 s, so nothing is needed 2.8 s behind the frontiers.
     watermark(run.landing, dict.fromkeys(["g0", "g1", "g2", "g3", "g4"], EPOCH_US + 3_300 * MS), 1, STREAMS)
     run.step()
-    assert run.kept() == full, "a promise counts from the next micro-batch on"
+    assert run.kept() == full, "a watermark counts from the next micro-batch on"
     watermark(run.landing, {"g0": EPOCH_US + 3_301 * MS}, 2, STREAMS)
     run.step()
     assert 0 < run.kept() < full
@@ -144,7 +144,7 @@ def test_a_micro_batch_repeated_after_a_crash_is_not_published_again(make_run):
 
 
 def test_a_late_reading_is_counted_and_a_silent_gateway_is_named(make_run):
-    """DELAY 100 ms: g1 promises nothing more, the frontier leaves it behind, and what it sends then is late."""
+    """DELAY 100 ms: g1's watermark stands still, the frontier leaves it behind, and what it sends then is late."""
     run = make_run(rule("keyed", delay="100 ms"), shards=1)
     run.start()
     land(run.landing, [reading("g0", 0, "shelf/1", "x", EPOCH_US, EPOCH_US)], 0)

@@ -1,4 +1,4 @@
-"""Board code is typed by what boards have: the stubs of each port find what CPython's own types let through."""
+"""Board code is type-checked against boards: the stubs of each port find errors that CPython's types do not show."""
 
 import os
 import re
@@ -23,7 +23,7 @@ WRONG = [
 
 
 def mypy(port, *words):
-    """What the second type check says of these packages and files."""
+    """Finished process of the second type check of these packages and files."""
     stubs = REPOSITORY / ".typings" / port
     assert (stubs / "machine.pyi").exists(), (
         f"{stubs}: found no stubs, expected those of {port}; make .typings/{port}/.ready"

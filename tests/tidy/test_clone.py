@@ -18,7 +18,7 @@ NOT_INHERITED = ("WHENABOUTS_SHARED", "WHENABOUTS_CAPTURES", "PYTEST_ADDOPTS")
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """What git says in a checkout."""
+    """Output of git in a checkout."""
     return subprocess.run(
         ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=120, check=True
     ).stdout
@@ -35,12 +35,12 @@ def clone(folder: Path) -> None:
 
 
 def collect(folder: Path, scratch: Path) -> tuple[int, list[str]]:
-    """How many tests pytest finds there, and the files that it opened outside."""
+    """Number of tests that pytest finds there, and the files that it opened outside."""
     scratch.mkdir()
     environment = {name: value for name, value in os.environ.items() if name not in NOT_INHERITED}
     plugin = os.pathsep.join(str(checkout / "tests") for checkout in (folder, REPOSITORY))
     environment |= {"TMPDIR": str(scratch), "HOME": str(scratch), "PYTHONPATH": plugin}
-    environment["PYTHONDONTWRITEBYTECODE"] = "1"  # nobody comes back to it
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"  # the clone is used once
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "support.opened", *COLLECT],
         cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False,
@@ -52,7 +52,7 @@ def collect(folder: Path, scratch: Path) -> tuple[int, list[str]]:
 
 @pytest.mark.timeout(1000)  # it imports every test module: several seconds of one core
 def test_a_clone_with_an_empty_parent_collects_every_test_and_opens_nothing_outside(tmp_path):
-    """Whatever lies beside this checkout, no test module reads it."""
+    """No test module reads a file beside this checkout."""
     folder = tmp_path / "parent" / "whenabouts"
     clone(folder)
     count, outside = collect(folder, tmp_path / "scratch")

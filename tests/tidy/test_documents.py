@@ -1,4 +1,4 @@
-"""What the documents say about commands, targets, files, rules and figures is true."""
+"""Statements of the documents about commands, targets, files, rules and figures are true."""
 
 import re
 from collections import Counter
@@ -45,7 +45,7 @@ def _commands(text):
 
 
 def _faults(text):
-    """Of a page's commands those that the programs do not know."""
+    """Commands of a page that the programs do not have."""
     for program, rest in _commands(text):
         group, words = COMMANDS[program], rest.split()
         while isinstance(group, click.Group) and words and words[0] in group.commands:
@@ -65,13 +65,13 @@ def test_there_are_commands_of_ours_to_look_at():
 
 
 def test_commands_in_the_documents_exist_with_their_options():
-    """Every command and option that a page shows is one the program knows."""
+    """Every command and option that a page shows exists in the program."""
     faults = {name: problems for name, text in PAGES.items() if (problems := list(_faults(text)))}
     assert faults == {}
 
 
 def test_commands_in_the_documents_are_run():
-    """A page with commands is run by the test module that the table names; what is not run says why and is counted."""
+    """A page with commands is run by the test module that the table names; others state why not and are counted."""
     runs = {name for name, text in PAGES.items() if any(block.reason is None for block in blocks(text))}
     assert runs == set(RUN_BY)
     for name, module in RUN_BY.items():
@@ -82,7 +82,7 @@ def test_commands_in_the_documents_are_run():
 
 
 def test_every_mark_stands_above_a_block_of_commands():
-    """A mark that nothing follows would excuse nothing."""
+    """A mark without a block of commands below it would have no effect."""
     for name, text in PAGES.items():
         marks = re.findall(r"^<!-- not run: .* -->$", text, re.M)
         assert len(marks) == sum(block.reason is not None for block in blocks(text)), name
@@ -98,7 +98,7 @@ def test_make_targets_in_the_documents_exist():
 
 
 def test_the_readme_is_short():
-    """It is a door, not the manual; and it names the two commands that do everything."""
+    """It is an introduction, not the manual; it names the two commands that do everything."""
     readme = PAGES["README.md"]
     assert len(readme.splitlines()) <= README_LINES
     assert "$ make demo" in readme
@@ -106,7 +106,7 @@ def test_the_readme_is_short():
 
 
 def test_links_in_the_documents_lead_somewhere():
-    """Files that pages link to are there."""
+    """Files that pages link to exist."""
     assert len(linked("README.md")) >= 10
     lost = {name: missing for name in PAGES if (missing := [str(p) for p in linked(name) if not p.exists()])}
     assert lost == {}
@@ -123,7 +123,7 @@ def test_the_map_names_every_folder_of_code():
 
 
 def _exists(dotted, known):
-    """Whether it is a module of ours or a name that one speaks of."""
+    """True if the name is a module of the project or occurs in the text of one."""
     parent, _, name = dotted.rpartition(".")
     return dotted in known or (parent in known and re.search(rf"\b{name}\b", known[parent].read_text()) is not None)
 
@@ -143,13 +143,13 @@ def test_modules_and_files_in_the_documents_exist():
 
 @pytest.mark.parametrize(("name", "kind"), [("docs/gateways.md", "m6e"), ("docs/boards.md", "rdm6300")])
 def test_configurations_in_the_recipes_are_valid(name, kind):
-    """A newcomer can copy them."""
+    """Configurations in the recipes can be copied as they are."""
     [text] = re.findall(r"```toml\n(.*?)```", PAGES[name], re.S)
     assert parse(text).readers[0].kind == kind
 
 
 def test_the_rule_in_the_readme_is_the_one_of_the_demonstration(tmp_path):
-    """The rule that the README shows compiles, to what the demonstration runs."""
+    """The rule in the README compiles to the rule of the demonstration."""
     [text] = re.findall(r"```wa\n(.*?)```", PAGES["README.md"], re.S)
     shown, run = tmp_path / "shown.wa", tmp_path / "run.wa"
     shown.write_text(text)

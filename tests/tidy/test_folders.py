@@ -9,10 +9,10 @@ import pytest
 from support.sources import modules, tree
 
 MODULES = modules()
-MOST_MODULES = 18  # of a folder; one more is a folder that tells no story
+MOST_MODULES = 18  # of a folder; a folder with more has no clear subject
 
-# Floors from the ground up: a folder imports from its own and from lower floors alone. A module of a package's root is a
-# floor's room of its own.
+# Floors from the ground up: a folder imports only from its own and from lower floors. A module of a package's root is a
+# separate room of a floor.
 FLOORS = {
     "whenabouts_cloud": [
         "arrays blobs broker display_time durable importers jobs.session metrics_file orderly_end progress research svg",
@@ -79,7 +79,7 @@ def targets(module: str) -> set[str]:
 
 
 def imported(node: ast.AST) -> set[str]:
-    """As `targets`, of any code, by name alone."""
+    """Names of modules that any code imports, in functions too, also of modules outside the project."""
     names = set()
     for inner in ast.walk(node):
         if isinstance(inner, ast.Import):
@@ -102,8 +102,8 @@ def upward(package: str) -> list[str]:
 
 
 @pytest.mark.parametrize("package", FLOORS)
-def test_folders_import_from_lower_floors_alone(package):
-    """So a folder can be read with what is below it, and nothing else."""
+def test_folders_import_only_from_lower_floors(package):
+    """A folder can be read with only the folders below it."""
     rooms = {room(module) for module in MODULES if module.startswith(f"{package}.")}
     assert rooms - set(FLOOR_OF[package]) - {""} == set()
     assert upward(package) == []
@@ -120,19 +120,19 @@ def test_no_imports_go_in_a_circle():
 
 
 def test_no_folder_is_a_long_list():
-    """A stranger reads the names of a folder at a glance."""
+    """A newcomer can read the names of a folder at a glance."""
     size = Counter(path.parent for path in MODULES.values() if path.name != "__init__.py")
     assert {str(folder): n for folder, n in size.items() if n > MOST_MODULES} == {}
 
 
 def test_names_of_files_occur_once_in_a_package():
-    """But for those that play the same part in several folders."""
+    """Except for names that mean the same in several folders."""
     for package, allowed in SAME_PART.items():
         names = Counter(path.stem for name, path in MODULES.items() if name.startswith(f"{package}."))
         assert {name for name, n in names.items() if n > 1 and name != "__init__"} <= allowed, package
 
 
 def test_the_check_of_circles_sees_imports_in_functions():
-    """As an import there is as much an import."""
+    """An import inside a function counts as an import."""
     code = "def f():\n    from whenabouts_cloud.cep import detect, methods"
     assert imported(ast.parse(code)) == {"whenabouts_cloud.cep", "whenabouts_cloud.cep.methods"}

@@ -16,7 +16,7 @@ def test_the_workflow_runs_what_the_build_server_runs():
 
 
 def test_hooks_check_what_make_lint_checks():
-    """The same commands, those that `make lint` hands to other targets too."""
+    """The commands are equal, also those that `make lint` hands to other targets."""
     [lint] = re.findall(r"^lint:.*\n((?:\t.*\n)+)", (REPOSITORY / "Makefile").read_text(), re.M)
     checks = set()
     for line in lint.replace("$(BIN)", ".venv/bin").splitlines():

@@ -1,4 +1,4 @@
-"""Housekeeping: who may import whom, and that every module says what it is and is tested."""
+"""Housekeeping: which package imports which, and that every module has a docstring and a test."""
 
 import ast
 from functools import cache
@@ -24,7 +24,7 @@ MUST_NOT_IMPORT = {"whenabouts_protocol": HEAVY, "whenabouts_hardware": HEAVY, "
 
 
 def forbidden(package, names):
-    """Of the imported names those that a module of the package must not have."""
+    """Imported names that a module of the package must not import."""
     roots = {name.split(".")[0] for name in names}
     ours = {root for root in roots if root.startswith("whenabouts_")}
     tests = roots & {"tests", "support", "property", "pytest", "hypothesis"}
@@ -32,7 +32,7 @@ def forbidden(package, names):
 
 
 def by_module(fault, names=MODULES):
-    """What `fault` finds in each module in which it finds something: one test looks at all of them."""
+    """Result of `fault` by module, where it is not empty: one test looks at all modules."""
     return {name: problem for name in names if (problem := fault(name))}
 
 
@@ -42,8 +42,8 @@ def test_imports_go_one_way():
     assert by_module(lambda name: forbidden(name.split(".")[0], imports(tree(MODULES[name])))) == {}
 
 
-def test_only_what_makes_boards_knows_their_agent():
-    """What gateways and boards share lies beside both."""
+def test_only_what_makes_boards_imports_their_agent():
+    """Modules that gateways and boards share lie beside both."""
     edge = [name for name in MODULES if name.startswith("whenabouts_edge.")]
     others = [name for name in edge if not name.startswith(("whenabouts_edge.board", "whenabouts_edge.flash"))]
     assert (
@@ -70,8 +70,8 @@ def test_the_check_of_imports_sees_what_it_is_for(package, source, expected):
     assert forbidden(package, imports(ast.parse(source))) == expected
 
 
-def test_every_module_says_what_it_is():
-    """A module begins with a docstring; an empty file that only marks a package has nothing to say."""
+def test_every_module_has_a_docstring():
+    """A module begins with a docstring; an empty file that only marks a package needs none."""
     silent = [str(path) for path in MODULES.values() if path.stat().st_size and not ast.get_docstring(tree(path))]
     assert silent == []
 

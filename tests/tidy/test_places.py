@@ -15,7 +15,7 @@ SELF = "tests/tidy/test_places.py"
 
 
 def found_in(text):
-    """What kinds of places a text names."""
+    """Kinds of places that a text names."""
     return {kind for kind, pattern in PLACES.items() if pattern.search(text)}
 
 

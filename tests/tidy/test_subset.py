@@ -1,4 +1,4 @@
-"""Modules that boards import keep to what MicroPython has and to what means the same there.
+"""Modules that boards import use only what MicroPython has and only with the same meaning.
 
 Beside this, mpy-cross compiles them (tests/micropython), which finds syntax, and mypy checks them with the stubs of boards
 (`make lint`), which finds most names.
@@ -22,7 +22,7 @@ STANDARD = {
     "hashlib",
     "json",
 }  # of collections only namedtuple, which every board has
-# What the firmware of the Pico W and of the ESP32 both have beside these.
+# Modules that the firmware of the Pico W and of the ESP32 both have beside these.
 BOARDS_HAVE = STANDARD | {
     "errno", "gc", "io", "machine", "micropython", "network", "ntptime", "os", "random", "re", "select", "socket", "ssl",
     "sys", "time", "uctypes", "vfs",
@@ -31,7 +31,7 @@ DRIVERS = {"whenabouts_edge.board", "whenabouts_edge.board.run"} | {
     f"whenabouts_edge.board.machine.{name}" for name in ("device", "flash", "net", "terminal", "tls")
 }
 OURS = ("whenabouts_protocol", "whenabouts_hardware")
-# What CPython has in C and the module replaces where it is absent.
+# Modules that CPython has in C; the shared module replaces them where they are absent.
 REPLACED = {"whenabouts_protocol.streaming_join": {"bisect"}}
 CPYTHON_ONLY = ("whenabouts_protocol.logs",)  # boards print
 CORES = ("whenabouts_edge.readers.visits",)  # no board's agent loads them yet, but they run there
@@ -72,17 +72,17 @@ def found_in(name):
 
 
 def by_module(fault):
-    """What `fault` finds in each shared module in which it finds something: one test looks at all of them."""
+    """Result of `fault` by shared module, where it is not empty: one test looks at all modules."""
     return {name: problem for name in SHARED if (problem := fault(name))}
 
 
 def test_shared_modules_keep_to_the_subset():
-    """No float, no true division, no order of maps, nothing that boards lack."""
+    """No float, no true division, no reliance on the order of maps, nothing that boards lack."""
     assert by_module(found_in) == {}
 
 
 def absent_imports(name):
-    """What a shared module imports and a board does not have."""
+    """Modules that a shared module imports and a board does not have."""
     names = run_time_imports(SHARED[name])
     brought = BOARDS_HAVE if name in DRIVERS else STANDARD
     outside = {n.split(".")[0] for n in names} - brought - {*OURS, "whenabouts_edge"} - REPLACED.get(name, set())
@@ -181,13 +181,13 @@ def test_the_check_of_the_subset_sees_what_it_is_for(source, what):
 
 @pytest.mark.parametrize("source", ALLOWED_LINES)
 def test_the_check_of_the_subset_lets_the_rest_through(source):
-    """The neighbours of what is refused."""
+    """Code that resembles the refused lines and is allowed."""
     ast.parse(source)
     assert faults(source) == []
 
 
 def test_floats_are_allowed_where_they_are_named():
-    """And nothing else with them."""
+    """Where floats are allowed, all other faults are still found."""
     assert faults("x = 1.5 / 2", floats=True) == []
     assert faults("x = y[::2] / 2", floats=True) == [(1, "slice with a step")]
 

@@ -11,7 +11,7 @@ class BrokerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What the broker asks of us; all optional."""
+    """Credentials that the broker asks for; all optional."""
 
     username: str | None = None
     password: str | None = None

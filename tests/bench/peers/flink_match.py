@@ -1,4 +1,4 @@
-"""Flink's MATCH_RECOGNIZE over a file of events, as a process of its own. Prints one line of JSON.
+"""Flink's MATCH_RECOGNIZE over a file of events, as a separate process. Prints one line of JSON.
 
     .venv-flink/bin/python tests/bench/peers/flink_match.py EVENTS.csv --window-ms 40000 --slack-ms 10000 --filler next
 
@@ -49,13 +49,13 @@ def seconds(ms: int) -> str:
 
 
 def cpu_s() -> float:
-    """Of this process, all below it and those of them that have ended."""
+    """CPU seconds of this process and all below it, ended ones included."""
     parent, ticks = {}, {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
-            continue  # it ended meanwhile; who waited for it has its time
+            continue  # it ended meanwhile; its parent's times include it
         number = int(path.parent.name)
         parent[number], ticks[number] = int(fields[1]), sum(map(int, fields[11:15]))
     family = {os.getpid()}
