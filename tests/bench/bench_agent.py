@@ -1,4 +1,4 @@
-"""How many readings a second one agent stamps, spools and publishes, and in how much memory.
+"""Readings a second that one agent stamps, spools and publishes, and its memory.
 
 A trace of M6e tag notices is replayed as fast as the agent reads it, into a real mosquitto, with the real ingest
 acknowledging. Beside it, in the same run, a plain script: read the same port, decode, publish each

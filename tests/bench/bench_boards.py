@@ -1,4 +1,4 @@
-"""How many readings a second a board's agent takes from its UART and publishes, on the VM of simulated boards.
+"""Readings a second that a board's agent takes from its UART and publishes, on the VM of simulated boards.
 
 Frames of a badge reader come at a steady rate, faster than any badge reader sends; the receive buffer is 1 kB as on a board,
 and what does not fit is lost. A real mosquitto takes the messages and this process confirms them as the cloud does. For each

@@ -1,4 +1,4 @@
-"""How much CPU the detection of event patterns takes, beside the usual alternatives. Prints tables and targets.
+"""CPU time of the detection of event patterns, beside the usual alternatives. Prints tables and targets.
 
     python tests/bench/bench_cep.py [--rounds 5] [--no-flink]
 

@@ -1,10 +1,10 @@
-"""How much CPU the correlation of two streams takes, beside the usual alternatives. Prints tables.
+"""CPU time of the correlation of two streams, beside the usual alternatives. Prints tables.
 
     python tests/bench/bench_correlation.py [--rounds 3] [--large]
 
 Workload: 10 intervals a second and side, lengths from 20 to 300 ms, within 500 ms at 0.8, which is 8.7 matches an interval;
 dense: 100 a second; skewed: 30 % of the intervals in 1 % of the time. Parquet in (time-ordered), digest out: every way must
-find the same number of pairs and the same sums of i, j and i * j. Each measurement is a process of its own that has
+find the same number of pairs and the same sums of i, j and i * j. Each measurement is a separate process that has
 run once on a small input before; CPU is that of all its threads, memory what it took beyond that small run. Peers take both
 cores. Ratios compare medians over rounds in which every way runs once. Needs the extra `bench` (duckdb, polars).
 """

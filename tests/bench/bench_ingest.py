@@ -1,4 +1,4 @@
-"""How many readings one ingest process lands, beside a hand-written subscriber. Prints a table.
+"""Readings a second that one ingest process lands, beside a hand-written subscriber. Prints a table.
 
     python tests/bench/bench_ingest.py [--readings 100000]
 

@@ -2,7 +2,7 @@
 
 Workloads of the 2009 and 2010 papers: intervals of 20 to 200 ms, d 1 s, confidence 0.8, arrivals of two streams merged in
 order of time, at 12, 200 and 1600 a second a side. CPU seconds here, the best of three; wall time on the VM. Peak memory is
-traced in a run of its own. Prints a table; asserts nothing.
+traced in a separate run. Prints a table; asserts nothing.
 """
 
 import json

@@ -46,7 +46,7 @@ def test_visits_land_with_the_truth_in_both_ends(tmp_path):
     badge A   ====                ======                entered, left, entered ... left when the reader has looked again
     reader    looks               looks |unplugged| looks
     badge FF  never                                     absent
-    a rule on the gateway over these readings sees that a badge entered, and derives nothing from absence
+    a rule on the gateway over these readings sees that a badge entered, and derives no event from an absence
     """
     with Bench(tmp_path) as bench:
         bench.broker.start()

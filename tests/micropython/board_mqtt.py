@@ -1,6 +1,6 @@
 """On the board's VM and here: the MQTT client against a real broker. argv: port, and how many messages to publish.
 
-Publishes that many at QoS 1 to a topic that it has subscribed, packet ids wrapping, and prints what came back; then lies
+Publishes that many at QoS 1 to a topic that it has subscribed, packet ids wrapping, and prints the results; then stays
 idle beyond the keep-alive, and ends in order.
 """
 

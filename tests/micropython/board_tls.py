@@ -1,8 +1,8 @@
 """On the board's VM and here: a TLS line to a real broker. argv: host, port, file of certificates, and where
 wanted the files of the certificate that is shown and of its key.
 
-Prints "connected" and what came back of one publication, or why there is no connection; and how often the line was asked
-whether it can go on, more than once, for nothing waits in it.
+Prints "connected" and the answers to one publication, or why there is no connection; and how often the line was polled,
+which is more than once, since no call of the line waits.
 """
 
 import sys

@@ -218,7 +218,8 @@ def test_a_spool_that_does_not_wait_for_the_disk_would_lose_readings(tmp_path, q
 def test_a_disk_that_refuses_any_call_costs_only_what_is_refused(tmp_path):
     """
     Sixty spools, in each another call of SQLite to the disk fails (full, or an error of writing or of syncing), once or for
-    a while. What append said is stored, is; what it refused used no number; when the disk is well the spool goes on.
+    a while. Everything that append reported as stored is stored; a refused message uses no number; when the disk works
+    again the spool goes on.
     """
     rounds, said = [], None
     for line in written(tmp_path, 7, "refusing"):

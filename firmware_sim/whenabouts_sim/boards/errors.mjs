@@ -19,13 +19,13 @@ export function withLinuxErrors(imports) {
     for (const [name, call] of Object.entries(functions)) {
       if (name.startsWith("__syscall_"))
         wrapped[module][name] = (...given) => {
-          const found = call(...given);
-          return found < 0 ? -(LINUX_BY_WASI.get(-found) ?? -found) : found;
+          const result = call(...given);
+          return result < 0 ? -(LINUX_BY_WASI.get(-result) ?? -result) : result;
         };
       else if (name.startsWith("fd_"))
         wrapped[module][name] = (...given) => {
-          const found = call(...given);
-          return LINUX_BY_WASI.get(found) ?? found;
+          const result = call(...given);
+          return LINUX_BY_WASI.get(result) ?? result;
         };
     }
   }

@@ -29,10 +29,10 @@ export function flashFs(FS, folder, write) {
 
   const nodeOps = {
     getattr(node) {
-      const found = guarded(() => fs.lstatSync(hostPath(node)));
+      const stats = guarded(() => fs.lstatSync(hostPath(node)));
       return {
-        dev: 1, ino: node.id, mode: found.mode, nlink: 1, uid: 0, gid: 0, rdev: 0, size: found.size, atime: found.atime,
-        mtime: found.mtime, ctime: found.ctime, blksize: 4096, blocks: Math.ceil(found.size / 4096),
+        dev: 1, ino: node.id, mode: stats.mode, nlink: 1, uid: 0, gid: 0, rdev: 0, size: stats.size, atime: stats.atime,
+        mtime: stats.mtime, ctime: stats.ctime, blksize: 4096, blocks: Math.ceil(stats.size / 4096),
       };
     },
     setattr(node, attributes) {

@@ -4,7 +4,7 @@
 
 EVENTS.csv has rows of id, key, type letter and time in ms, in the order of arrival; the type letters are those of the
 pattern SEQ(A, B, !C, D, E, F, G). MATCH_RECOGNIZE has neither "every combination" nor negation: what may lie between
-two neighbours is a variable of its own, and there is one match for a start row at most. `next` takes the next event
+two neighbours is a separate variable, and there is one match for a start row at most. `next` takes the next event
 of each type (SELECT NEXT with us); `any` lets the filler be anything, and gives each start row that has a match one
 of them. C is excluded from the second.
 
