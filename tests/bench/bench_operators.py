@@ -22,7 +22,7 @@ import numpy as np  # noqa: E402
 
 from whenabouts_cloud.pattern.condition import Condition  # noqa: E402
 from whenabouts_cloud.research.operators import operator  # noqa: E402
-from whenabouts_protocol.streaming_join import Eager  # noqa: E402
+from whenabouts_protocol.streaming_join import StreamingJoin  # noqa: E402
 
 MS = 1000
 PI, RHO, JITTER = 300 * MS, 20 * MS, 50 * MS
@@ -104,7 +104,7 @@ def gateway_core(events):
     """The protocol package's streaming join on the same arrivals: order by middles, indices of the partners."""
 
     def run():
-        core = Eager(-WITHIN.width // 2, WITHIN.width // 2, 4, 5, PI, PI, RHO, RHO)
+        core = StreamingJoin(-WITHIN.width // 2, WITHIN.width // 2, 4, 5, PI, PI, RHO, RHO)
         left = 64
         for now, side, index, t_min, t_max in events:
             core.push(0 if side == "a" else 1, index, t_min, t_max)
