@@ -46,13 +46,15 @@ def _execute(name):
 def _next(work, given):
     global _failure
     try:
+        work(
+            given
+        )  # an interrupt within it has ended the program: to throw it there again would only stop the iteration
         try:
-            work(given)
             return "step" if "program" in names else "end"
-        except KeyboardInterrupt as interrupt:
+        except KeyboardInterrupt as interrupt:  # it came after the last line of the step
             if "program" not in names:
                 raise
-            names["program"].throw(interrupt)  # it may have come after the last line of the step
+            names["program"].throw(interrupt)
             return "step"
     except StopIteration:
         return "end"
