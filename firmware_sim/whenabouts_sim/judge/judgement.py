@@ -77,7 +77,7 @@ def _theft_lines(t: TheftSummary) -> list[str]:
     """The part of the table about goods that left unpaid."""
     lines = ["", "goods that left unpaid        true     found     false    missed"]
     rows = (
-        ("stamps, emitted when sure", t.job),
+        ("stamps, emitted when final", t.job),
         ("in the order of arrival", t.by_arrival),
         ("in the order of timestamps", t.by_stamp),
     )

@@ -115,7 +115,7 @@ def test_a_whole_run_in_numbers():
     assert flawless(judged)
     assert json.loads(json.dumps(judged.as_dict()))["thefts"]["by_arrival"]["false"] == 1
     assert "would have accused 1 customer" in table(judged)
-    assert "stamps, emitted when sure        2         1         0         1" in table(judged)
+    assert "stamps, emitted when final       2         1         0         1" in table(judged)
 
 
 def test_a_job_that_emits_anything_else_is_not_flawless():
