@@ -75,7 +75,7 @@ class _Run:
 
     def __init__(self, works: Sequence[Work], options: Options, named: bool) -> None:
         write_logs(options.log_format, "warning" if options.quiet else "info")
-        _java_may_say(logging.WARNING)
+        _set_java_log_level(logging.WARNING)
         self._options, printer = options, _Printer()
         self._stopping, self._interrupted = threading.Event(), threading.Event()
         self._spark: SparkSession | None = None
@@ -215,7 +215,7 @@ class _Run:
 
     def _stop(self) -> None:
         self._stopping.set()
-        _java_may_say(logging.CRITICAL + 1)  # Java stopped together with this process is no fault
+        _set_java_log_level(logging.CRITICAL + 1)  # Java stopped together with this process is no fault
 
     def _interrupt(self) -> None:
         """Stop at once: a job over a whole landing publishes nothing before all is computed."""
@@ -244,7 +244,7 @@ class _Run:
             self._written = now_s, tallies
 
 
-def _java_may_say(level: int) -> None:
+def _set_java_log_level(level: int) -> None:
     """Log messages of the bridge to Java from this level on; below, it reports each of its connections."""
     logging.getLogger("py4j").setLevel(level)
 

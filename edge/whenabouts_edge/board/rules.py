@@ -1,7 +1,7 @@
 """The rules of a board, as streaming joins: stored readings with their numbers and stamps in, derived readings out.
 
 The same rules as on a PC, with limits for a board's memory: RULES_LIMIT_MAX readings kept by all rules together,
-MAX_RULES rules, and REPORTED derived readings of one reading and rule; any excess is counted. A reading that was refused
+MAX_RULES rules, and MAX_DERIVED derived readings of one reading and rule; any excess is counted. A reading that was refused
 derives nothing here. Loaded only when configured.
 """
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from whenabouts_protocol.reading import Reading
 
 MAX_RULES = 4
-REPORTED = 8
-LIMIT = 64  # readings kept by default: about 12 kB
+MAX_DERIVED = 8
 
 
 class BoardRules:
@@ -81,4 +80,4 @@ class BoardRules:
         return rules
 
     def _run(self, rules: "list[CompiledRule]", before: "EdgeRules | None") -> EdgeRules:
-        return EdgeRules(rules, before, self._limit // max(1, len(rules)), REPORTED)
+        return EdgeRules(rules, before, self._limit // max(1, len(rules)), MAX_DERIVED)

@@ -139,7 +139,7 @@ class Board:
         if self._births != self.agent.births:
             self._births = self.agent.births
             _let_go(SELDOM)
-        self._report_how_it_is()
+        self._show_state()
 
     def _guarded(self, work: "Any", *given: int) -> bool:
         try:
@@ -172,7 +172,7 @@ class Board:
         if command:
             self._radio.do(command)
 
-    def _report_how_it_is(self) -> None:
+    def _show_state(self) -> None:
         """Update the lamp and the watchdog, where there are any."""
         agent, store, now_us = self.agent, self.agent.store, self.now_us()
         if self._watchdog is not None:

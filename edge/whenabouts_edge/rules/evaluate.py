@@ -17,7 +17,7 @@ from whenabouts_protocol.streaming_join import StreamingJoin
 PPM = 1_000_000
 UNIT = "[ppm]"  # UCUM
 KIND = "measure"
-MAX_REPORTED = 256  # derived readings of one reading and rule; further pairs are counted, and need a narrower rule
+MAX_DERIVED = 256  # derived readings of one reading and rule; further pairs are counted, and need a narrower rule
 
 
 class Source:
@@ -63,7 +63,7 @@ class Derived:
 
 
 class EdgeRules:
-    """All rules of a gateway. limit: most readings that each rule keeps, if the rule itself allows more. reported: most
+    """All rules of a gateway. limit: most readings that each rule keeps, if the rule itself allows more. derived_max: most
     derived readings of one reading and rule. Boards have less room.
 
     A rule that was running before with the same definition keeps its readings.
@@ -74,11 +74,11 @@ class EdgeRules:
         rules: "list[CompiledRule]",
         before: "EdgeRules | None" = None,
         limit: "int | None" = None,
-        reported: int = MAX_REPORTED,
+        derived_max: int = MAX_DERIVED,
     ) -> None:
-        self._reported = reported
+        self._derived_max = derived_max
         self.rules = list(rules)
-        self.unreported = {rule.derived: 0 for rule in self.rules}  # pairs beyond `reported`, which made no reading
+        self.unreported = {rule.derived: 0 for rule in self.rules}  # pairs beyond `derived_max`, which made no reading
         self.running = [(rule, _started(rule, before, limit)) for rule in self.rules]
         self._sides: dict[str, list[tuple[CompiledRule, StreamingJoin, int]]] = {}
         for rule, join in self.running:
@@ -95,9 +95,9 @@ class EdgeRules:
         pairs = []
         for rule, join, side in self._sides.get(stream, ()):
             others = join.push(side, source, source.t_min, source.t_max, source.key)
-            if len(others) > self._reported:
-                self.unreported[rule.derived] += len(others) - self._reported
-                others = others[-self._reported :]
+            if len(others) > self._derived_max:
+                self.unreported[rule.derived] += len(others) - self._derived_max
+                others = others[-self._derived_max :]
             for other in others:
                 if other is not source:  # a stream that is on both sides of a rule
                     a, b = (source, other) if side == 0 else (other, source)

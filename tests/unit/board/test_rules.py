@@ -7,7 +7,7 @@ from whenabouts_edge.board.agent import UNREPORTED_MAX, Agent
 from whenabouts_edge.board.config import checked
 from whenabouts_edge.board.flash_log import FlashLog
 from whenabouts_edge.board.group import BoardGroup
-from whenabouts_edge.board.rules import MAX_RULES, REPORTED, BoardRules
+from whenabouts_edge.board.rules import MAX_DERIVED, MAX_RULES, BoardRules
 from whenabouts_edge.board.sntp import Sample
 from whenabouts_edge.board.store import Store
 from whenabouts_edge.group.process import SETTLE_US
@@ -95,7 +95,7 @@ def test_rules_from_the_start_then_from_the_cloud_then_those_of_the_start_again(
 
 
 def test_all_rules_together_keep_no_more_than_the_limit():
-    """Sixteen readings for four rules: each keeps at most four, and reports at most MAX_REPORTED pairs a reading."""
+    """Sixteen readings for four rules: each keeps at most four, and reports at most MAX_DERIVED pairs a reading."""
     rules = BoardRules("hall", "b", 16, message(*[rule(f"r{n}", span_us=10**9) for n in range(4)]))
     for n in range(50):
         r = Reading(site="hall", gateway="b", boot=1, seq=n, stream="s", kind="tag", t_min=n, t_max=n + 5)
@@ -106,7 +106,7 @@ def test_all_rules_together_keep_no_more_than_the_limit():
     rules = BoardRules("hall", "b", 64, message(rule(span_us=10**9)))
     for n in range(40):
         r = Reading(site="hall", gateway="b", boot=1, seq=n, stream="s", kind="tag", t_min=n, t_max=n + 5)
-        assert len(rules.stored(PendingReading("s", "tag", n, n), r)) <= 2 * REPORTED
+        assert len(rules.stored(PendingReading("s", "tag", n, n), r)) <= 2 * MAX_DERIVED
     assert rules.running.counters()["$rule/near"]["unreported"] > 0
 
 

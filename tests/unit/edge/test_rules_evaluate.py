@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from support.edge.pending import pending
-from whenabouts_edge.rules.evaluate import MAX_REPORTED, EdgeRules, Source, merged
+from whenabouts_edge.rules.evaluate import MAX_DERIVED, EdgeRules, Source, merged
 from whenabouts_edge.rules.host import RuleHost, RulesFileError
 from whenabouts_edge.store.intake import MAX_WAITING, Intake
 from whenabouts_edge.store.spool import Spool, SpoolFull
@@ -162,12 +162,12 @@ def test_counters_and_the_limit_of_a_board():
 def test_a_reading_with_more_pairs_than_can_be_reported_reports_the_newest():
     """The others are counted: a rule that wide would fill the spool with pairs."""
     rules = EdgeRules([rule()])
-    for n in range(MAX_REPORTED + 40):
+    for n in range(MAX_DERIVED + 40):
         rules.push("dock", Source(n // 10, n // 10, None, "bounded", ()))
     derived = rules.push("shelf/1", Source(0, 0, None, "bounded", ()))
-    assert [d.a.t_min for d in derived] == [n // 10 for n in range(40, MAX_REPORTED + 40)]
+    assert [d.a.t_min for d in derived] == [n // 10 for n in range(40, MAX_DERIVED + 40)]
     counters = rules.counters()["$rule/near"]
-    assert (counters["pairs"], counters["unreported"]) == (MAX_REPORTED + 40, 40)
+    assert (counters["pairs"], counters["unreported"]) == (MAX_DERIVED + 40, 40)
 
 
 def test_clocks_of_different_groups_are_not_mixed():
