@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pytest
 
+from whenabouts_edge.config.settings import SPOOL
 from whenabouts_sim.demo.rules import CONFIDENCE, D_US, RULE
 from whenabouts_sim.judge.placement import place
 from whenabouts_sim.judge.truth import rule_pairs
@@ -15,9 +16,9 @@ from whenabouts_sim.world.world import DOCK, DOOR, World
 
 SEED = 20
 DURATION_S = 26
-# What SIGKILL can take from an agent: readings between the port and the disk. commit_ms is 50, a sync some milliseconds; an
-# agent that gets no processor for a second is no rarity on a machine that starts Spark meanwhile.
-LOSS_WINDOW_US = 2_000_000
+# SIGKILL can take the readings between the port and the disk: those of one commit. The rest is room for an agent without a
+# processor for a second, as happens while Spark starts on the same machine.
+LOSS_WINDOW_US = SPOOL["commit_ms"].default * 1000 + 1_950_000
 
 
 @pytest.mark.deep  # quick tests have each of these kills by itself, also that of a job with rules of every kind
@@ -96,10 +97,3 @@ def test_nothing_is_lost_and_nothing_comes_twice_when_every_part_is_killed_in_tu
     assert placement.repeated == 0
     assert (placement.violations, placement.surplus, placement.invented) == ((), (), ())
     assert sorted(pairs) == sorted(expected)
-
-
-def test_a_kill_of_the_agent_takes_no_more_than_the_window_it_states():
-    """The loss window that the test above allows is that of one group commit, with room for a loaded machine."""
-    from whenabouts_edge.config.settings import SPOOL
-
-    assert SPOOL["commit_ms"].default * 1000 * 10 <= LOSS_WINDOW_US
