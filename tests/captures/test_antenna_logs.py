@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from click.testing import CliRunner
 
-from reference.within import probability
+from reference.predicates import probability
 from support.cloud import lessons
 from support.cloud.antenna_logs import (
     APART,
@@ -96,7 +96,7 @@ def test_what_the_page_says_of_pairs_beside_its_table_is_true(one, two):
     """The one fish, its distance and probability; that at 4 s both ways of asking agree; how many pairs are of phantoms."""
     [(x, y)] = {pair for pair in joined(tags(one), tags(two), APART) if pair[0].kind == "A"}
     assert f"Tag {x.tag} arrived {(y.arrived - x.arrived) / 1000} s apart" in PAGE
-    assert f"the probability is {float(probability(x[-2:], y[-2:], APART)):.4f}" in PAGE
+    assert f"the probability is {float(probability(x[-2:], y[-2:], -APART, APART)):.4f}" in PAGE
     stays = [(row.departed - row.arrived) / 1000 for row in (x, y)]
     assert f"it stayed {stays[0]} s at one antenna and\n  {stays[1]} s at the other" in PAGE
     ghosts = of_kind(two, "P")

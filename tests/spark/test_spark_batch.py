@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from reference.within import pairs as reference_pairs
+from reference.predicates import pairs as reference_pairs
 from spark.cases import RULES, random_readings, rule, same_rows, sides
 from support.cloud.landing import EPOCH_US, land, reading, watermark
 from whenabouts_cloud.correlation.pairs import correlate
@@ -35,7 +35,7 @@ def by_definition(rows, job):
     if job.key_equal:
         a, b = ([r for r in x if r["key"] is not None] for x in (a, b))
     stamped = [[(r["key"] if job.key_equal else None, (r["t_min"], r["t_max"])) for r in x] for x in (a, b)]
-    pairs = reference_pairs(*stamped, job.condition.hi_us, job.condition.ct)
+    pairs = reference_pairs(*stamped, job.condition.lo_us, job.condition.hi_us, job.condition.ct)
     return {(a[i]["gateway"], a[i]["seq"], b[j]["gateway"], b[j]["seq"]): float(p) for (i, j), p in pairs.items()}
 
 

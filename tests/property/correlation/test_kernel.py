@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference.within import pairs
+from reference.predicates import pairs
 from support.search import examples
 from whenabouts_cloud.correlation.batch import one_by_one
 from whenabouts_cloud.pattern.condition import Condition
@@ -44,7 +44,9 @@ def test_pairs_and_probabilities_are_those_of_the_definition(a, b, d, grid, offs
     b_key, b_min, b_max = columns(b, grid, offset)
     stamps = [list(zip(lo.tolist(), hi.tolist(), strict=True)) for lo, hi in ((a_min, a_max), (b_min, b_max))]
     keys = [k if keyed else [None] * len(k) for k in (a_key, b_key)]
-    expected = pairs(*(list(zip(k, s, strict=True)) for k, s in zip(keys, stamps, strict=True)), d * grid, ct)
+    expected = pairs(
+        *(list(zip(k, s, strict=True)) for k, s in zip(keys, stamps, strict=True)), -d * grid, d * grid, ct
+    )
 
     i, j, p = one_by_one.pairs(
         a_key if keyed else None,
@@ -91,7 +93,7 @@ def test_python_integers_and_int64_take_the_same_decisions(a, b, d, ct):
 def test_nothing_outside_the_two_bounds_ever_matches(d, w_a, b_min, w_b, ct):
     """A pair that satisfies the condition keeps within the longest useful length and within the band."""
     condition = Condition("within", d=d, confidence=ct)
-    if pairs([(0, (0, w_a))], [(0, (b_min, b_min + w_b))], d, ct):
+    if pairs([(0, (0, w_a))], [(0, (b_min, b_min + w_b))], -d, d, ct):
         assert max(w_a, w_b) <= condition.longest_us
         assert abs(2 * b_min + w_b - w_a) <= condition.band(w_a + w_b)
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from property.strategies import EPOCH_US
-from reference.within import probability
+from reference.predicates import probability
 from support.search import examples
 from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.research.operators import OPERATORS, operator
@@ -23,8 +23,8 @@ thresholds = st.sampled_from(["0.05", "0.2", "0.3", "0.5", "0.8", "0.95", "1", F
 
 @lru_cache(100_000)
 def definition(a, b, lo, hi):
-    """P(lo <= Y - X <= hi), integrated in exact fractions; doubled, so that the centre of the condition is whole."""
-    return probability((2 * a[0], 2 * a[1]), (2 * b[0] - lo - hi, 2 * b[1] - lo - hi), hi - lo)
+    """P(lo <= Y - X <= hi), integrated in exact fractions."""
+    return probability(a, b, lo, hi)
 
 
 @st.composite

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from property.strategies import EPOCH_US
-from reference.within import probability
+from reference.predicates import probability
 from support.search import examples
 from whenabouts_protocol.streaming_join import StreamingJoin, isqrt, quantile
 
@@ -15,9 +15,8 @@ THRESHOLDS = [(1, 20), (3, 10), (1, 2), (4, 5), (99, 100), (1, 1)]
 
 
 def is_pair(a, b, lo, hi, p, q):
-    """By the integral of the definition; doubled, so that the centre of lo..hi is whole and the condition a `within`."""
-    x, y = (2 * a[0], 2 * a[1]), (2 * b[0] - lo - hi, 2 * b[1] - lo - hi)
-    return probability(x, y, hi - lo) >= Fraction(p, q)
+    """By the integral of the definition."""
+    return probability(a, b, lo, hi) >= Fraction(p, q)
 
 
 @st.composite

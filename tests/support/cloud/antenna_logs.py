@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reference.within import probability
+from reference.predicates import probability
 from whenabouts_cloud.cep import Pattern, detect
 
 UNREFERENCED = 60_000  # possible error of a clock without reference, after it had one
@@ -84,7 +84,7 @@ def sure(a: Sequence[Row], b: Sequence[Row], apart: int) -> set[Pair]:
     """Pairs of equal tags that are at most `apart` apart with a probability of 80 %."""
     longest = max(row.t_max - row.t_min for row in (*a, *b))
     near = ((x, y) for x, y in _near(a, b, apart + longest) if x.tag == y.tag)
-    return {(x, y) for x, y in near if probability(x[-2:], y[-2:], apart) >= SURE}
+    return {(x, y) for x, y in near if probability(x[-2:], y[-2:], -apart, apart) >= SURE}
 
 
 def passages(log: Iterable[Row]) -> set[Pair]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from reference.within import probability
+from reference.predicates import probability
 from support.cloud import lessons
 from support.cloud.antenna_logs import (
     APART,
@@ -106,10 +106,10 @@ def test_the_lesson_is_right_about_the_pair_that_never_was():
     assert f"Fish {x.tag}, the one explained above, arrived {abs(y.arrived - x.arrived) / 1000} s apart" in PAIRS
     stays = [(row.departed - row.arrived) / 1000 for row in (x, y)]
     assert f"it\n  stayed {stays[0]} s at one antenna and {stays[1]} s at the other" in PAIRS
-    assert f"the probability is {float(probability(x[-2:], y[-2:], APART)):.4f}" in PAIRS
+    assert f"the probability is {float(probability(x[-2:], y[-2:], -APART, APART)):.4f}" in PAIRS
     assert f"In truth it was {abs(moment(x) - moment(y)) / 1e6:.1f} s" in PAIRS
     [(x, y)] = (emitted & both) - certain
-    assert f"a pair with probability {float(probability(x[-2:], y[-2:], APART)):.4f}, which was true" in PAIRS
+    assert f"a pair with probability {float(probability(x[-2:], y[-2:], -APART, APART)):.4f}, which was true" in PAIRS
     assert f"{len(certain)} pairs of stays of {len({x.tag for x, _ in certain})} fish" in PAIRS
 
 
