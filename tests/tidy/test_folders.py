@@ -1,14 +1,19 @@
 """Housekeeping: folders of a package import downwards only, hold few modules, and no imports go in a circle."""
 
 import ast
+import subprocess
+import sys
 from collections import Counter
+from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
+from support.child import environment
 from support.sources import modules, tree
 
 MODULES = modules()
+Imports = ast.Import | ast.ImportFrom
 MOST_MODULES = 18  # of a folder; a folder with more has no clear subject
 
 # Floors from the ground up: a folder imports only from its own and from lower floors. A module of a package's root is a
@@ -66,6 +71,14 @@ SAME_PART = {
 }
 
 
+# Modules outside `research` that need it when they are loaded.
+USERS_OF_RESEARCH = {
+    # The office of the demonstration is that of the papers' experiments. These cannot import it from the simulator, which
+    # builds on the cloud's package.
+    "whenabouts_sim.demo.office",
+}
+
+
 def room(module: str) -> str:
     """The folder of a module below its package; of a module in the root its own name, of the package itself ""."""
     _, *parts = module.split(".")
@@ -88,6 +101,33 @@ def imported(node: ast.AST) -> set[str]:
             full = [f"{inner.module}.{alias.name}" for alias in inner.names]
             names.update(name if name in MODULES else inner.module for name in full)
     return names
+
+
+def run_time(node: ast.AST, functions: bool = True) -> Iterator[ast.AST]:
+    """The nodes below a node, without those under `if TYPE_CHECKING`, and if wanted without those in functions."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
+            yield from run_time(ast.Module(child.orelse, []), functions)
+        elif functions or not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield child
+            yield from run_time(child, functions)
+
+
+def imports_at_run_time(module: str, functions: bool = True) -> set[str]:
+    """Modules of the project that a module imports at run time; without `functions`, only those it imports when loaded."""
+    code = tree(MODULES[module])
+    names = (name for node in run_time(code, functions) for name in imported(node) if isinstance(node, Imports))
+    return {name for name in names if name in MODULES}
+
+
+def folders(package: str) -> dict[str, set[str]]:
+    """The folders and root modules just below a package, each with those that it imports at run time."""
+    graph: dict[str, set[str]] = {}
+    for module in (name for name in MODULES if name.startswith(f"{package}.")):
+        found = {name.split(".")[1] for name in imports_at_run_time(module) if name.startswith(f"{package}.")}
+        here = module.split(".")[1]
+        graph.setdefault(here, set()).update(found - {here})
+    return graph
 
 
 def upward(package: str) -> list[str]:
@@ -117,6 +157,45 @@ def test_no_imports_go_in_a_circle():
     except CycleError as error:
         circle = error.args[1]
     assert circle is None
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_no_imports_between_folders_go_in_a_circle(package):
+    """The folders just below a package have an order in which they can be read, each with all folders inside it."""
+    circle = None
+    try:
+        TopologicalSorter(folders(package)).prepare()
+    except CycleError as error:
+        circle = error.args[1]
+    assert circle is None
+
+
+def test_research_is_loaded_only_by_those_who_ask_for_it():
+    """The product's modules import the papers' code inside functions, if at all."""
+    users = {
+        module
+        for module in MODULES
+        if not module.startswith("whenabouts_cloud.research")
+        and any(name.startswith("whenabouts_cloud.research") for name in imports_at_run_time(module, functions=False))
+    }
+    assert users == USERS_OF_RESEARCH
+
+
+def test_engines_load_no_research():
+    """Every process that detects patterns or correlates does without it; its names are still there."""
+    code = (
+        "import sys, whenabouts_cloud.cep as cep, whenabouts_cloud.correlation as correlation\n"
+        "import whenabouts_cloud.cep.methods\n"
+        "print(any('research' in name for name in sys.modules))\n"
+        "correlation.operator, cep.engine(cep.Pattern.parse('SEQ(A, B) WITHIN 9'), ['A', 'B'], k=0, method='kslack')\n"
+        "print(*sorted(n for n in sys.modules if n.startswith('whenabouts_cloud.research.') and n.count('.') == 2))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [
+        "False",
+        "whenabouts_cloud.research.baselines",
+        "whenabouts_cloud.research.operators",
+    ]
 
 
 def test_no_folder_is_a_long_list():

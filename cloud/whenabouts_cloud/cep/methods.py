@@ -15,13 +15,14 @@ from whenabouts_cloud.cep.runtime.output import Out as Out
 from whenabouts_cloud.cep.runtime.validate import column, whole
 from whenabouts_cloud.cep.uncertain.causal import Clocks
 from whenabouts_cloud.pattern.plan import TIME_LIMIT, Compilable, Plan, plan_of
-from whenabouts_cloud.research.baselines.aggressive import Aggressive
-from whenabouts_cloud.research.baselines.baseline import Compared
-from whenabouts_cloud.research.baselines.conservative import Conservative
-from whenabouts_cloud.research.baselines.kslack import KSlack
+from whenabouts_protocol.lazy import load
 
-COMPARED: dict[str, type[Compared]] = {"kslack": KSlack, "conservative": Conservative, "aggressive": Aggressive}
-ZIP = b"PK"  # first bytes of the snapshots of the compared methods
+BASELINES = {  # by method: module of `research.baselines` and its class, imported on first use
+    "kslack": "kslack:KSlack",
+    "conservative": "conservative:Conservative",
+    "aggressive": "aggressive:Aggressive",
+}
+ZIP = b"PK"  # first bytes of the snapshots of the baselines
 
 
 class _Engines:
@@ -35,7 +36,7 @@ class _Engines:
         """Create an engine for one or several patterns, over type codes that are places in `type_names`.
 
         `k` in ticks is needed for order `kbound`; `longest` overrides the longest stamp that the patterns expect. `emit` is
-        for infa_hts only: each compared method has a fixed time at which it emits.
+        for infa_hts only: each baseline has a fixed time at which it emits.
 
         Raises:
             ValueError: an argument has an unknown value, or k is missing.
@@ -55,12 +56,12 @@ class _Engines:
             if not 0 <= k <= TIME_LIMIT:
                 raise ValueError(f"k: found {k}, expected ticks in 0 .. 2^60")
         names = None if sources is None else [whole("sources", source) for source in sources]
-        if method in COMPARED:
+        if method in BASELINES:
             if len(plans) > 1:
                 raise ValueError(f"pattern: found {len(plans)}, expected one for method {method}")
-            return COMPARED[method](plans[0], len(type_names), k=k, order=order, sources=names, pog_every=pog_every)
+            return _baseline(method)(plans[0], len(type_names), k=k, order=order, sources=names, pog_every=pog_every)
         if method != "infa_hts":
-            raise ValueError(f"method: found {method!r}, expected infa_hts or {', '.join(COMPARED)}")
+            raise ValueError(f"method: found {method!r}, expected infa_hts or {', '.join(BASELINES)}")
         return Engine(Running(plans), type_names, emit, order, k or 0, names, longest)
 
     def restore(self, blob: bytes) -> Any:
@@ -73,7 +74,7 @@ class _Engines:
             return Engine.restore(blob)
         with zipfile.ZipFile(io.BytesIO(opened(blob))) as file:
             names = set(file.namelist())
-        methods = [one for one in COMPARED.values() if _arrays(one) <= names]
+        methods = [one for one in map(_baseline, BASELINES) if _arrays(one) <= names]
         if len(methods) != 1:
             raise ValueError(
                 "snapshot: found arrays of no method, expected those of kslack, conservative or aggressive"
@@ -81,9 +82,15 @@ class _Engines:
         return methods[0].restore(blob)
 
 
-def _arrays(method: type[Compared]) -> set[str]:
-    """Names of the files in a snapshot of the method; no other method has all of them."""
-    kinds = enumerate(cast(Sequence[Any], method.STATE), 1)
+def _baseline(method: str) -> Any:
+    """The class of a baseline."""
+    module, _, name = BASELINES[method].partition(":")
+    return load("whenabouts_cloud.research.baselines", name, ((module, name),))
+
+
+def _arrays(baseline: Any) -> set[str]:
+    """Names of the files in a snapshot of the baseline; no other baseline has all of them."""
+    kinds = enumerate(baseline.STATE, 1)
     return {f"{n}.{part}.npy" for n, kind in kinds for part in kind._fields}
 
 
