@@ -1,8 +1,16 @@
 """Compiles functions to machine code with numba and caches it in `__pycache__` or else in the user's cache folder.
 
 Importing this loads numba (half a second). Without a writable cache, each process compiles again, which takes half a
-minute. numba considers cached code valid while the function's own file is unchanged. Here functions call functions of
-other files, so the cache folder is named by a hash of the file and of all files that it imports from this package.
+minute.
+
+    decorator         machine code of its own   in its callers          for
+    compiled          yes, cached               called                  functions that create arrays
+    compiled_noref    yes, cached               called                  functions that receive all their arrays
+    compiled_inline   yes, cached               inlined by LLVM         the same, small and called for every event
+    inlined           none                      inlined before typing   functions with one caller, or that create arrays
+
+numba considers cached code valid while the function's own file is unchanged. Here functions call functions of other
+files, so the cache folder is named by a hash of the file and of all files that it imports from this package.
 """
 
 import functools
@@ -40,7 +48,7 @@ def compiled(function: Function) -> Function:
     return _kept(function, {})
 
 
-def bare(function: Function) -> Function:
+def compiled_noref(function: Function) -> Function:
     """Compile like `compiled`, for functions that receive all their arrays and create none: no reference counting.
 
     Counting costs thirty times the rest in small functions with many arrays.
@@ -48,8 +56,8 @@ def bare(function: Function) -> Function:
     return _kept(function, {"_nrt": False, "forceinline": False})
 
 
-def woven(function: Function) -> Function:
-    """Compile like `bare` and inline the code into each caller, for small functions that are called for every event.
+def compiled_inline(function: Function) -> Function:
+    """Compile like `compiled_noref` and inline the code into each caller, for small functions called for every event.
 
     A call passes seven to nine numbers for each array, one by one: many more than the arrays' shapes need here.
     """
@@ -60,8 +68,8 @@ def inlined(function: Function) -> Function:
     """Make the function a part of its callers, without machine code for itself.
 
     For functions that create arrays, whose references every call would count, and for functions with one caller that
-    call many others: as `woven` they would be compiled once by themselves and once more in the caller, each time with
-    all that they call.
+    call many others: as `compiled_inline` they would be compiled once by themselves and once more in the caller, each
+    time with all that they call.
     """
     inline: Function = _numba.njit(inline="always")(function)
     return inline

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.jit import Array
+from whenabouts_cloud.jit import Array, columns
 from whenabouts_cloud.pattern.expressions import both
 from whenabouts_cloud.pattern.plan import NEGATED, TIME_LIMIT, Alternative, Negation, Plan, Program, Resolved, Step
 
@@ -29,6 +29,18 @@ class NotCountableError(ValueError):
     """The matches of this plan cannot be counted without listing them; the text gives the reason."""
 
 
+class Limits(NamedTuple):
+    """Numbers of all alternatives."""
+
+    window: int  # border included
+    leads: int  # alternatives with a negation before their first event
+    starting: int  # bits of the terms that start a match
+    back: int  # bits of the leading negations
+
+
+LIMIT = columns(Limits)
+
+
 class Tables(NamedTuple):
     """Alternatives one after the other; `x_start[v] : x_start[v + 1]` are the rows of table x of alternative v."""
 
@@ -43,9 +55,7 @@ class Tables(NamedTuple):
     negation_right: Array  # the place before which the gap ends, the number of places: beyond all
     reads: Array  # (measures, places): column of an event's values read there, -1: none
     first_read: Array  # (measures, alternatives): the first such place in the alternative, the number of places: none
-    limits: (
-        Array  # window (border included), alternatives that lead, bits that start a match, bits of leading negations
-    )
+    limits: Array  # (`Limits`,)
 
 
 @dataclass(frozen=True)
@@ -115,7 +125,7 @@ class _Terms:
 
     def __init__(self, plan: Plan, types: int) -> None:
         self._plan, self._types = plan, types
-        self._found: dict[tuple[frozenset[int], Resolved], int] = {}
+        self._numbers: dict[tuple[frozenset[int], Resolved], int] = {}
 
     def of(self, event_class: int, more: list[Program]) -> int:
         """Bit number of a class with more conditions, all of whose steps name one event."""
@@ -124,7 +134,7 @@ class _Terms:
         if beyond:
             raise ValueError(f"type code of a class: found {beyond[0]}, expected 0 .. {self._types - 1}")
         steps = both([program for program in (wanted.condition, *more) if program])
-        term = self._found.setdefault((wanted.types, tuple(map(self._resolved, steps))), len(self._found))
+        term = self._numbers.setdefault((wanted.types, tuple(map(self._resolved, steps))), len(self._numbers))
         if term >= TERMS:
             raise NotCountableError(f"found more than {TERMS} different elements, expected no more; use the engine")
         return term
@@ -134,13 +144,13 @@ class _Terms:
 
     def type_mask(self) -> Array:
         mask = np.zeros(self._types, np.int64)
-        for (codes, steps), term in self._found.items():
+        for (codes, steps), term in self._numbers.items():
             if not steps:
                 mask[sorted(codes)] |= 1 << term
         return mask
 
     def conditions(self) -> tuple[tuple[int, tuple[int, ...], Resolved], ...]:
-        return tuple((t, tuple(sorted(codes)), steps) for (codes, steps), t in self._found.items() if steps)
+        return tuple((t, tuple(sorted(codes)), steps) for (codes, steps), t in self._numbers.items() if steps)
 
 
 def _chain(plan: Plan, alternative: Alternative, terms: _Terms) -> _Chain:
@@ -219,7 +229,7 @@ def _tables(plan: Plan, chains: list[_Chain], measures: list[tuple[tuple[int, ..
         np.ascontiguousarray(right),
         reads,
         first_read,
-        np.array([window, len(looking), starting, back], np.int64),
+        np.array(Limits(window, len(looking), starting, back), np.int64),
     )
 
 

@@ -11,7 +11,7 @@ from support.search import examples
 from whenabouts_cloud.cep.kernel.layout import FOREVER, NEVER
 from whenabouts_cloud.cep.runtime.disorder import Disorder
 from whenabouts_cloud.pattern.plan import Alternative, EventClass, Negation, Plan
-from whenabouts_cloud.research.baselines.baseline import Compared
+from whenabouts_cloud.research.baselines.baseline import Baseline
 from whenabouts_cloud.research.baselines.sequence import chain_of, finality_time, gap
 from whenabouts_cloud.research.baselines.stacks import empty_stacks, insert, number_of, renewed
 
@@ -81,5 +81,5 @@ def test_a_method_without_a_kernel_cannot_run():
     """The common base class cannot run as a method."""
     plan = Plan((EventClass(frozenset({0})),), (Alternative((0,), (0,), (0,)),), 1, 1)
     with pytest.raises(TypeError, match="_empty"):
-        Compared(plan, 1, k=0)
+        Baseline(plan, 1, k=0)
     assert FOREVER > 0 > NEVER

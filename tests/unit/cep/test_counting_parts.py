@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from support.search import examples
 from whenabouts_cloud.cep import Pattern
-from whenabouts_cloud.cep.count.live_starts import give_back, new_slot, start, width_of
+from whenabouts_cloud.cep.count.live_starts import add_start, free_chunk, new_slot, width_of
 from whenabouts_cloud.cep.count.measures import clear, forget, join, take_in
 from whenabouts_cloud.cep.count.state import FIRST_ROOM, GREATEST, KINDS, LEAST, NUMBER, SLOT, SUM, more_rows, new_state
-from whenabouts_cloud.cep.count.step import look, new_step
+from whenabouts_cloud.cep.count.step import compute_effect, new_step
 from whenabouts_cloud.pattern.countable import countable
 
 NAMES = ["A", "B", "C", "D"]
@@ -51,7 +51,7 @@ def test_events_of_one_time_add_at_their_places_and_zero_those_of_their_gaps():
     state = new_state(0, 0, width_of(tables), 0)
     step = new_step(tables, state)
     step.group[:3] = [bits[1], bits[1], bits[2]]
-    look(tables, 0, 3, step)
+    compute_effect(tables, 0, 3, step)
     assert step.adds[:3].tolist() == [0, 2, 0]
     assert step.zero[:3].tolist() == [False, True, False]
 
@@ -63,18 +63,18 @@ def test_the_rows_of_a_key_move_to_a_larger_chunk_and_leave_theirs_to_the_next()
     state = more_rows(state)
     slot = new_slot(state, 7)
     for now in range(FIRST_ROOM):
-        start(tables, state, slot, now)
+        add_start(tables, state, slot, now)
     first = state.slots[slot, SLOT.chunk]
-    start(tables, state, slot, FIRST_ROOM)
+    add_start(tables, state, slot, FIRST_ROOM)
     chunk, room, head, tail = (state.slots[slot, column] for column in (SLOT.chunk, SLOT.room, SLOT.head, SLOT.tail))
     assert (room, tail - head) == (2 * FIRST_ROOM, FIRST_ROOM + 1)
     begun = state.counts[chunk * width_of(tables) + head :][: tail - head]
     assert begun.tolist() == list(range(FIRST_ROOM + 1)), "the times of the starts, in order"
     other = new_slot(state, 8)
-    start(tables, state, other, 20)
+    add_start(tables, state, other, 20)
     assert state.slots[other, SLOT.chunk] == first != chunk
-    give_back(state, chunk, room, width_of(tables))
+    free_chunk(state, chunk, room, width_of(tables))
     third = new_slot(state, 9)
     for now in range(FIRST_ROOM + 1):
-        start(tables, state, third, now)
+        add_start(tables, state, third, now)
     assert state.slots[third, SLOT.chunk] == chunk

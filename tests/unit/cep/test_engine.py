@@ -9,7 +9,7 @@ from whenabouts_cloud.cep.kernel.hts import find, find_or_add, forget, packed_pl
 from whenabouts_cloud.cep.kernel.layout import META
 from whenabouts_cloud.cep.runtime import infa_hts
 from whenabouts_cloud.cep.runtime.store import more_nodes, more_pool, more_sources, new_state
-from whenabouts_cloud.jit import bare
+from whenabouts_cloud.jit import compiled_noref
 from whenabouts_cloud.research.experiments.cep_workload import K_UNITS, UNIT, table_1
 from whenabouts_cloud.research.experiments.cep_workload import TABLE_1 as TABLE_1_TEXT
 from whenabouts_cloud.research.experiments.cep_workload import TYPES as NAMES
@@ -298,7 +298,7 @@ def test_the_least_source_is_kept_through_growth():
 def test_functions_that_make_no_arrays_are_compiled_without_counting_references():
     """They give what Python gives."""
 
-    @bare
+    @compiled_noref
     def total(numbers):
         result = 0
         for number in numbers:

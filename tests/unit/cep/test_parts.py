@@ -23,7 +23,7 @@ from whenabouts_cloud.cep.kernel.search import search
 from whenabouts_cloud.cep.kernel.search_plain import search_plain
 from whenabouts_cloud.cep.kernel.staged import begin_stage, sort_rows, undo
 from whenabouts_cloud.cep.runtime import snapshot
-from whenabouts_cloud.cep.runtime.deferred import Offered
+from whenabouts_cloud.cep.runtime.deferred import CandidateDecisions
 from whenabouts_cloud.cep.runtime.held_clocks import HeldClocks
 from whenabouts_cloud.cep.runtime.skip import Skipper
 from whenabouts_cloud.cep.runtime.store import new_results, new_scratch, new_state
@@ -175,7 +175,7 @@ def test_past_last_goes_by_the_end_of_the_match_that_remained():
 
 def test_candidates_without_a_skip_or_doubt_are_emitted_unchanged():
     """An empty call gives empty rows of the right width."""
-    offered = Offered(compile_plans([chain_plan(2, 5)], 2))
+    offered = CandidateDecisions(compile_plans([chain_plan(2, 5)], 2))
     decided = offered.decide(np.empty((0, 12), np.int64), np.empty((0, 4), np.int64), {}, None, 0)
     assert [part.ids.shape for part in decided] == [(0, 2)] * 4
 

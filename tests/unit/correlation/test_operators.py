@@ -14,7 +14,7 @@ from whenabouts_cloud.research.operators.block_operator import BlockOperator
 from whenabouts_cloud.research.operators.eager import Eager
 from whenabouts_cloud.research.operators.keyed import Keyed
 from whenabouts_cloud.research.operators.simple import Simple
-from whenabouts_cloud.research.operators.tuple_buffer import Held
+from whenabouts_cloud.research.operators.tuple_buffer import TupleBuffer
 from whenabouts_cloud.research.operators.variants import Banded, Lazy, Lookup, SimpleSort
 
 NAMES = list(OPERATORS)
@@ -386,12 +386,12 @@ def test_the_waits_of_pairs_end_now_and_begin_with_the_later_of_two():
 
 def test_a_buffer_drops_from_its_front_and_gives_the_room_back():
     """Unsorted it stops at the first that is needed; long after, dropped tuples are gone from the lists."""
-    held = Held()
+    held = TupleBuffer()
     for n, t_max in enumerate([1, 9, 2, 3]):
         held.append(n, 0, t_max)
     assert held.drop_below(5) == 1
     assert len(held) == 3
-    held = Held()
+    held = TupleBuffer()
     for n in range(2000):
         held.insert(n, n, n + n % 2)
     assert held.t_max == sorted(held.t_max)

@@ -32,8 +32,9 @@ from whenabouts_cloud.cep.count.state import (
     LEAST,
     META,
     NUMBER,
+    RESULT,
     SUM,
-    Emitted,
+    KeyResults,
     State,
     larger,
     more_held,
@@ -52,7 +53,7 @@ from whenabouts_cloud.cep.count.sweep import (
     MOST,
     Events,
     Machine,
-    run,
+    process_events,
 )
 from whenabouts_cloud.cep.kernel.conditions import of_columns
 from whenabouts_cloud.cep.kernel.layout import FOREVER
@@ -62,6 +63,7 @@ from whenabouts_cloud.cep.runtime.disorder import Disorder, Order
 from whenabouts_cloud.jit import Array
 from whenabouts_cloud.language.pattern import Pattern
 from whenabouts_cloud.pattern.countable import (
+    LIMIT,
     STAMPS,
     Aggregate,
     Countable,
@@ -114,10 +116,8 @@ class Counter:
     def __init__(self, countable: Countable, disorder: Disorder, by_source: bool) -> None:
         self._countable, self._disorder, self._by_source = countable, disorder, by_source
         self._measures, places = countable.tables.reads.shape
-        self._state = new_state(
-            len(countable.values), int(countable.tables.limits[1]), 1 + places + int(countable.tables.limits[1]),
-            self._measures * KINDS * places,
-        )  # fmt: skip
+        leads = int(countable.tables.limits[LIMIT.leads])
+        self._state = new_state(len(countable.values), leads, 1 + places + leads, self._measures * KINDS * places)
         self._fed = self._late = self._matches = 0
         self._exact = True
         self._measured = _nothing(self._measures)
@@ -164,7 +164,8 @@ class Counter:
         before = self._disorder.frontier
         frontier = self._disorder.after(times, sources)
         late = times < np.concatenate(([before], frontier))[:-1]
-        rows = np.flatnonzero(~late & (mask != 0)) if self._countable.tables.limits[0] >= 0 else np.empty(0, np.int64)
+        matchable = self._countable.tables.limits[LIMIT.window] >= 0
+        rows = np.flatnonzero(~late & (mask != 0) & matchable)
         values = np.empty((len(rows), len(self._countable.values)))
         for place, name in enumerate(self._countable.values):
             values[:, place] = read[name][rows]
@@ -237,21 +238,21 @@ class Counter:
         self._state.meta[META.event] = self._state.meta[META.emitted] = 0
         self._state.meta[META.calls] += 1
         events = Events(t, key, mask, values, frontier)
-        emitted = Emitted(np.empty((64, 2), np.int64), np.empty((64, self._measures, KINDS)))
+        emitted = KeyResults(np.empty((64, len(RESULT)), np.int64), np.empty((64, self._measures, KINDS)))
         tables, step = self._countable.tables, new_step(self._countable.tables, self._state)
         while True:
-            wanted = run(Machine(tables, self._state, emitted, step), events, self._disorder.frontier)
+            wanted = process_events(Machine(tables, self._state, emitted, step), events, self._disorder.frontier)
             if wanted == DONE:
                 break
             if wanted in _GROW:
                 self._state = _GROW[wanted](self._state)
                 step = new_step(tables, self._state) if wanted == MORE_HELD else step
             else:
-                emitted = Emitted(larger(emitted.rows), larger(emitted.measured))
+                emitted = KeyResults(larger(emitted.rows), larger(emitted.measured))
         count = int(self._state.meta[META.emitted])
         rows, measured = _by_key(emitted.rows[:count], emitted.measured[:count])
-        self._add(rows[:, 1], measured)
-        return Counts(rows[:, 0].copy(), rows[:, 1].copy(), self._aggregated(measured), late)
+        self._add(rows[:, RESULT.matches], measured)
+        return Counts(rows[:, RESULT.key].copy(), rows[:, RESULT.matches].copy(), self._aggregated(measured), late)
 
     def _add(self, matches: Array, measured: Array) -> None:
         self._matches += (int((matches >> 31).sum()) << 31) + int((matches & (1 << 31) - 1).sum())
@@ -275,14 +276,14 @@ def _nothing(measures: int) -> Array:
 
 def _by_key(rows: Array, measured: Array) -> tuple[Array, Array]:
     """One row for each key, ascending; the several rows of a key that was forgotten in between are added up."""
-    order = np.argsort(rows[:, 0], kind="stable")
+    order = np.argsort(rows[:, RESULT.key], kind="stable")
     rows, measured = rows[order], measured[order]
-    starts = np.flatnonzero(np.concatenate(([True], rows[1:, 0] != rows[:-1, 0]))[: len(rows)])
+    starts = np.flatnonzero(np.concatenate(([True], rows[1:, RESULT.key] != rows[:-1, RESULT.key]))[: len(rows)])
     if len(starts) == len(rows):
         return rows, measured
-    sums = np.add.reduceat(rows[:, 1], starts)
-    sums[np.add.reduceat(rows[:, 1].astype(np.float64), starts) >= float(MOST)] = MOST
-    return np.column_stack((rows[starts, 0], sums)), _joined(measured, starts)
+    sums = np.add.reduceat(rows[:, RESULT.matches], starts)
+    sums[np.add.reduceat(rows[:, RESULT.matches].astype(np.float64), starts) >= float(MOST)] = MOST
+    return np.column_stack((rows[starts, RESULT.key], sums)), _joined(measured, starts)
 
 
 def _joined(measured: Array, starts: Array) -> Array:

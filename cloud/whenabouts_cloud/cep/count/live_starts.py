@@ -7,18 +7,18 @@ import numpy as np
 from whenabouts_cloud.cep.count.measures import cell_of
 from whenabouts_cloud.cep.count.state import FIRST_ROOM, GREATEST, KINDS, LEAST, META, SLOT, SUM, State, enter
 from whenabouts_cloud.cep.kernel.layout import NEVER
-from whenabouts_cloud.jit import Array, bare
-from whenabouts_cloud.pattern.countable import Tables
+from whenabouts_cloud.jit import Array, compiled_noref
+from whenabouts_cloud.pattern.countable import LIMIT, Tables
 
 
-@bare
+@compiled_noref
 def width_of(tables: Tables) -> Any:
     """Number of columns of a row."""
-    return 1 + len(tables.place_term) + tables.limits[1]
+    return 1 + len(tables.place_term) + tables.limits[LIMIT.leads]
 
 
-@bare
-def give_back(s: State, chunk: int, room: int, width: int) -> None:
+@compiled_noref
+def free_chunk(s: State, chunk: int, room: int, width: int) -> None:
     """Frees a chunk for the next allocation of its size."""
     size = 0
     while (1 << size) < room:
@@ -27,7 +27,7 @@ def give_back(s: State, chunk: int, room: int, width: int) -> None:
     s.free[size] = chunk
 
 
-@bare
+@compiled_noref
 def new_slot(s: State, key: int) -> Any:
     """Adds a slot for a key that has none; the arrays must have room."""
     meta, slots = s.meta, s.slots
@@ -46,8 +46,8 @@ def new_slot(s: State, key: int) -> Any:
     return slot
 
 
-@bare
-def start(tables: Tables, s: State, slot: int, now: int) -> None:
+@compiled_noref
+def add_start(tables: Tables, s: State, slot: int, now: int) -> None:
     """Appends a row for a start to those of its key, with all counts zero."""
     slots, counts, measured, width = s.slots, s.counts, s.measured, width_of(tables)
     places, measures = len(tables.place_term), len(tables.reads)
@@ -58,9 +58,11 @@ def start(tables: Tables, s: State, slot: int, now: int) -> None:
     counts[begin + row] = now
     for p in range(places):
         counts[begin + (1 + p) * room + row] = 0
-    for lead in range(tables.limits[1]):
+    for lead in range(tables.limits[LIMIT.leads]):
         back = s.back[slot, lead]
-        counts[begin + (1 + places + lead) * room + row] = NEVER if back == NEVER else back + tables.limits[0] + 1
+        counts[begin + (1 + places + lead) * room + row] = (
+            NEVER if back == NEVER else back + tables.limits[LIMIT.window] + 1
+        )
     step = room * places
     for m in range(measures):
         for p in range(places):
@@ -71,7 +73,7 @@ def start(tables: Tables, s: State, slot: int, now: int) -> None:
     s.meta[META.live] += 1
 
 
-@bare
+@compiled_noref
 def _make_room(s: State, slot: int, width: int, measured_width: int) -> None:
     """Moves the live rows of a key to the begin of its chunk; if they fill more than half, of one twice as large."""
     slots, meta = s.slots, s.meta
@@ -93,7 +95,7 @@ def _make_room(s: State, slot: int, width: int, measured_width: int) -> None:
     _move(s.counts, old * width + head, old_room, chunk * width, room, width, live)
     _move(s.measured, old * measured_width + head, old_room, chunk * measured_width, room, measured_width, live)
     if old >= 0 and old != chunk:
-        give_back(s, old, old_room, width)
+        free_chunk(s, old, old_room, width)
     slots[slot, SLOT.chunk], slots[slot, SLOT.room], slots[slot, SLOT.head], slots[slot, SLOT.tail] = (
         chunk,
         room,
@@ -102,7 +104,7 @@ def _make_room(s: State, slot: int, width: int, measured_width: int) -> None:
     )
 
 
-@bare
+@compiled_noref
 def _move(array: Array, a: int, a_room: int, b: int, b_room: int, columns: int, live: int) -> None:
     for column in range(columns):
         for i in range(live):

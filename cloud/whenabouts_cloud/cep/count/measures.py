@@ -3,16 +3,16 @@
 import numpy as np
 
 from whenabouts_cloud.cep.count.state import GREATEST, KINDS, LEAST, NUMBER, SUM, Rows, State
-from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.jit import Array, compiled_noref
 
 
-@bare
+@compiled_noref
 def cell_of(chunk: int, room: int, places: int, measures: int, m: int, p: int, row: int) -> int:
     """Index of the NUMBER of a measure at a place; the other kinds follow at distances of room * places."""
     return chunk * measures * KINDS * places + (m * KINDS * places + p) * room + row
 
 
-@bare
+@compiled_noref
 def join(into: Array, out: int, m: int, measured: Array, cell: int, step: int, times: int) -> None:
     """Adds a measure to an emitted one, `times` times."""
     number = measured[cell + NUMBER * step]
@@ -23,22 +23,22 @@ def join(into: Array, out: int, m: int, measured: Array, cell: int, step: int, t
         into[out, m, GREATEST] = max(into[out, m, GREATEST], measured[cell + GREATEST * step])
 
 
-@bare
+@compiled_noref
 def clear(measures: Array, a: int, b: int) -> None:
-    """Resets one measure to that of no values."""
+    """Sets one measure to that of no values: number and sum 0, least inf, greatest -inf."""
     measures[a, b, NUMBER], measures[a, b, SUM] = 0.0, 0.0
     measures[a, b, LEAST], measures[a, b, GREATEST] = np.inf, -np.inf
 
 
-@bare
+@compiled_noref
 def forget(measured: Array, cell: int, kind: int, head: int, end: int) -> None:
-    """Resets the measures at a place."""
+    """Sets a measure to that of no values, for the rows [head, end) at one place."""
     for row in range(head, end):
         measured[cell + row], measured[cell + SUM * kind + row] = 0.0, 0.0
         measured[cell + LEAST * kind + row], measured[cell + GREATEST * kind + row] = np.inf, -np.inf
 
 
-@bare
+@compiled_noref
 def carry(s: State, cell: int, kind: int, rows: Rows, before: int, guard: int, read: Array, times: int) -> None:
     """Updates a measure when d partial matches of the place before are each extended by `times` events here.
 
@@ -64,7 +64,7 @@ def carry(s: State, cell: int, kind: int, rows: Rows, before: int, guard: int, r
         measured[at] = max(measured[at], greatest if some else -np.inf, measured[at - room] if more else -np.inf)
 
 
-@bare
+@compiled_noref
 def add(into: Array, out: int, m: int, d: int, read: Array, p: int) -> None:
     """Adds the measures of the events at a place, for d emitted matches."""
     if read[m, p, NUMBER] > 0:
@@ -74,7 +74,7 @@ def add(into: Array, out: int, m: int, d: int, read: Array, p: int) -> None:
         into[out, m, GREATEST] = max(into[out, m, GREATEST], read[m, p, GREATEST])
 
 
-@bare
+@compiled_noref
 def take_in(read: Array, m: int, p: int, value: float) -> None:
     """Adds the value of one more event to the measures of the events at a place."""
     read[m, p, NUMBER] += 1.0

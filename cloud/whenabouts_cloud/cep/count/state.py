@@ -18,7 +18,7 @@ import numpy as np
 
 from whenabouts_cloud.cep.kernel.hts import home
 from whenabouts_cloud.cep.kernel.layout import NEVER
-from whenabouts_cloud.jit import Array, bare, columns
+from whenabouts_cloud.jit import Array, columns, compiled_noref
 
 
 class Slot(NamedTuple):
@@ -32,6 +32,28 @@ class Slot(NamedTuple):
     tail: int
     call: int  # the latest call with results for the key
     out: int  # row of the key in these results
+
+
+class HeldEvent(NamedTuple):
+    """An event that the frontier has not passed."""
+
+    t: int
+    key: int
+    mask: int  # bits of the terms that it satisfies
+
+
+class QueueEntry(NamedTuple):
+    """A time at which a start of a key begins."""
+
+    t: int
+    slot: int
+
+
+class KeyResult(NamedTuple):
+    """Number of the matches of a key that a call emits."""
+
+    key: int
+    matches: int
 
 
 class Meta(NamedTuple):
@@ -51,7 +73,8 @@ class Meta(NamedTuple):
     largest: int  # rows of the largest chunk
 
 
-SLOT, META = columns(Slot), columns(Meta)
+SLOT, META, HELD = columns(Slot), columns(Meta), columns(HeldEvent)
+QUEUE, RESULT = columns(QueueEntry), columns(KeyResult)
 # Kinds of numbers of a measure.
 NUMBER, SUM, LEAST, GREATEST = range(4)
 KINDS = 4
@@ -60,7 +83,7 @@ FIRST_ROOM = 4  # rows of a key's first chunk
 
 
 class State(NamedTuple):
-    """The arrays. `held` is a heap of events (t, key, mask) by time and key; `held_values` has their values."""
+    """The arrays. `held` is a heap of `HeldEvent` by time and key; `held_values` has their values."""
 
     held: Array
     held_values: Array
@@ -70,7 +93,7 @@ class State(NamedTuple):
     counts: Array
     measured: Array
     free: Array  # by size: first free chunk, -1: none; the first number of each is the next
-    queue: Array  # a ring
+    queue: Array  # rows of `QueueEntry`, a ring
     meta: Array
 
 
@@ -85,8 +108,8 @@ class Rows(NamedTuple):
     end: int  # the starts are the rows [head, end)
 
 
-class Emitted(NamedTuple):
-    """Rows of results: key and number of matches, and the measures."""
+class KeyResults(NamedTuple):
+    """Results of a call by key: rows of `KeyResult`, and the measures."""
 
     rows: Array
     measured: Array
@@ -95,9 +118,10 @@ class Emitted(NamedTuple):
 def new_state(values: int, leads: int, row: int, measured: int) -> State:
     """An empty state for events with `values` values, and starts with `row` counts and `measured` numbers of measures."""
     return State(
-        np.empty((64, 3), np.int64), np.empty((64, values)), np.full(64, -1, np.int64), np.empty((16, len(SLOT)), np.int64),
+        np.empty((64, len(HELD)), np.int64), np.empty((64, values)), np.full(64, -1, np.int64),
+        np.empty((16, len(SLOT)), np.int64),
         np.full((16, leads), NEVER, np.int64), np.empty(64 * row, np.int64), np.empty(64 * measured),
-        np.full(SIZES, -1, np.int64), np.empty((64, 2), np.int64), _meta(),
+        np.full(SIZES, -1, np.int64), np.empty((64, len(QUEUE)), np.int64), _meta(),
     )  # fmt: skip
 
 
@@ -144,7 +168,7 @@ def more_queue(state: State) -> State:
     return state._replace(queue=queue)
 
 
-@bare
+@compiled_noref
 def find(table: Array, slots: Array, key: int) -> Any:
     """The slot of a key, -1 if it has none."""
     last = len(table) - 1
@@ -156,7 +180,7 @@ def find(table: Array, slots: Array, key: int) -> Any:
     return -1
 
 
-@bare
+@compiled_noref
 def enter(table: Array, key: int, slot: int) -> None:
     """Enters the slot of a key that is not in the table."""
     last = len(table) - 1
@@ -166,7 +190,7 @@ def enter(table: Array, key: int, slot: int) -> None:
     table[at] = slot
 
 
-@bare
+@compiled_noref
 def leave(table: Array, slots: Array, key: int) -> None:
     """Removes a key; moves up those behind it that a search would no longer reach (Knuth, vol. 3, 6.4, algorithm R)."""
     last = len(table) - 1
@@ -185,45 +209,45 @@ def leave(table: Array, slots: Array, key: int) -> None:
     table[hole] = -1
 
 
-@bare
+@compiled_noref
 def push(held: Array, held_values: Array, size: int, event: tuple[int, int, int], values: Array) -> None:
     """Adds an event (t, key, mask), with its values, to the heap of `size` events, which must have room."""
     t, key, mask = event
     at = size
     while at > 0:
         up = (at - 1) >> 1
-        if held[up, 0] < t or (held[up, 0] == t and held[up, 1] <= key):
+        if held[up, HELD.t] < t or (held[up, HELD.t] == t and held[up, HELD.key] <= key):
             break
         _copy(held, held_values, up, at)
         at = up
-    held[at, 0], held[at, 1], held[at, 2] = t, key, mask
+    held[at, HELD.t], held[at, HELD.key], held[at, HELD.mask] = t, key, mask
     for column in range(len(values)):
         held_values[at, column] = values[column]
 
 
-@bare
+@compiled_noref
 def pop(held: Array, held_values: Array, size: int) -> None:
     """Removes the first event from the heap of `size` events; place size - 1 is free then."""
     last = size - 1
-    t, key = held[last, 0], held[last, 1]
+    t, key = held[last, HELD.t], held[last, HELD.key]
     at = 0
     while True:
         down = 2 * at + 1
         if down >= last:
             break
         if down + 1 < last:
-            a, b = held[down, 0], held[down + 1, 0]
-            if b < a or (b == a and held[down + 1, 1] < held[down, 1]):
+            a, b = held[down, HELD.t], held[down + 1, HELD.t]
+            if b < a or (b == a and held[down + 1, HELD.key] < held[down, HELD.key]):
                 down += 1
-        if t < held[down, 0] or (t == held[down, 0] and key <= held[down, 1]):
+        if t < held[down, HELD.t] or (t == held[down, HELD.t] and key <= held[down, HELD.key]):
             break
         _copy(held, held_values, down, at)
         at = down
     _copy(held, held_values, last, at)
 
 
-@bare
+@compiled_noref
 def _copy(held: Array, held_values: Array, a: int, b: int) -> None:
-    held[b, 0], held[b, 1], held[b, 2] = held[a, 0], held[a, 1], held[a, 2]
+    held[b, HELD.t], held[b, HELD.key], held[b, HELD.mask] = held[a, HELD.t], held[a, HELD.key], held[a, HELD.mask]
     for column in range(held_values.shape[1]):
         held_values[b, column] = held_values[a, column]

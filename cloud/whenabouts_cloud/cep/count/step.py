@@ -6,11 +6,11 @@ import numpy as np
 
 from whenabouts_cloud.cep.count.measures import clear, take_in
 from whenabouts_cloud.cep.count.state import KINDS, State
-from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.jit import Array, compiled_noref
 from whenabouts_cloud.pattern.countable import Tables
 
 
-class Step(NamedTuple):
+class Effect(NamedTuple):
     """Working arrays of a step: the events of one key and time, and their effect on each place of an alternative."""
 
     group: Array  # masks of the events
@@ -20,17 +20,17 @@ class Step(NamedTuple):
     read: Array  # by measure and place: measures of the events
 
 
-def new_step(tables: Tables, state: State) -> Step:
+def new_step(tables: Tables, state: State) -> Effect:
     """Working arrays for all held events, which may all have the same key and time."""
     places, room = len(tables.place_term), len(state.held)
-    return Step(
+    return Effect(
         np.empty(room, np.int64), np.empty((room, state.held_values.shape[1])), np.empty(places, np.int64),
         np.empty(places, np.bool_), np.empty((len(tables.reads), places, KINDS)),
     )  # fmt: skip
 
 
-@bare
-def look(tables: Tables, v: int, size: int, step: Step) -> None:
+@compiled_noref
+def compute_effect(tables: Tables, v: int, size: int, step: Effect) -> None:
     """Fills the effect of the first `size` events of the step on alternative v."""
     group, adds, zero, read, place_term = step.group, step.adds, step.zero, step.read, tables.place_term
     first, n = tables.place_start[v], tables.place_start[v + 1] - tables.place_start[v]
@@ -55,7 +55,7 @@ def look(tables: Tables, v: int, size: int, step: Step) -> None:
                     take_in(read, m, p, step.values[x, column])
 
 
-@bare
+@compiled_noref
 def _forbidden(tables: Tables, v: int, group: Array, size: int, x: int, p: int) -> bool:
     """True if place p is inside a gap that forbids another event of the same time as event x."""
     for k in range(tables.negation_start[v], tables.negation_start[v + 1]):

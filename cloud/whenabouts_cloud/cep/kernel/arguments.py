@@ -3,12 +3,12 @@
 from typing import NamedTuple
 
 from whenabouts_cloud.cep.kernel.layout import Results, Scratch, State
-from whenabouts_cloud.cep.kernel.program import ALTERNATIVE, NEGATION, Alternative, Negation, Program
-from whenabouts_cloud.jit import Array, woven
+from whenabouts_cloud.cep.kernel.program import ALTERNATIVE, NEGATION, AlternativeRow, Negation, Program
+from whenabouts_cloud.jit import Array, compiled_inline
 
 
 class Machine(NamedTuple):
-    """An engine as the kernels see it."""
+    """The tables and arrays of an engine, as arguments of the kernels."""
 
     program: Program
     state: State
@@ -68,7 +68,7 @@ class Plain(NamedTuple):
     bound: Array
 
 
-@woven
+@compiled_inline
 def plain_of(machine: Machine) -> Plain:
     """The arrays of an engine that a search for points in a chain needs."""
     program, state, out = machine.program, machine.state, machine.out
@@ -78,19 +78,20 @@ def plain_of(machine: Machine) -> Plain:
     )  # fmt: skip
 
 
-@woven
-def alternative_of(alternatives: Array, v: int) -> Alternative:
+@compiled_inline
+def alternative_of(alternatives: Array, v: int) -> AlternativeRow:
     """Row v of the alternatives; the compiler drops the loads of unused columns."""
-    return Alternative(
+    return AlternativeRow(
         alternatives[v, ALTERNATIVE.plan], alternatives[v, ALTERNATIVE.window], alternatives[v, ALTERNATIVE.order],
-        alternatives[v, ALTERNATIVE.refined], alternatives[v, ALTERNATIVE.offered], alternatives[v, ALTERNATIVE.plain],
+        alternatives[v, ALTERNATIVE.refined], alternatives[v, ALTERNATIVE.decided_outside],
+        alternatives[v, ALTERNATIVE.plain],
         alternatives[v, ALTERNATIVE.width], alternatives[v, ALTERNATIVE.element], alternatives[v, ALTERNATIVE.negation],
         alternatives[v, ALTERNATIVE.negation_end], alternatives[v, ALTERNATIVE.condition], alternatives[v,
         ALTERNATIVE.condition_end],
     )  # fmt: skip
 
 
-@woven
+@compiled_inline
 def negation_of(negations: Array, k: int) -> Negation:
     """Row k of the negations; the compiler drops the loads of unused columns."""
     return Negation(

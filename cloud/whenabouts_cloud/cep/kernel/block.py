@@ -31,20 +31,22 @@ from whenabouts_cloud.cep.kernel.layout import (
     MORE_POOL,
     NODE,
     PENDING,
+    POINT_WIDTH,
     STOPPED,
+    TIMER,
     Block,
     State,
-)  # fmt: skip
+)
 from whenabouts_cloud.cep.kernel.program import ALTERNATIVE, CLASS, NEED, USE, Program
 from whenabouts_cloud.cep.kernel.search import search
 from whenabouts_cloud.cep.kernel.search_plain import search_plain
 from whenabouts_cloud.cep.kernel.staged import begin_stage, commit, number_rows, retract, sort_rows, undo
-from whenabouts_cloud.jit import Array, bare, inlined, woven
+from whenabouts_cloud.jit import Array, compiled_inline, compiled_noref, inlined
 
 ARRIVED, SEARCHING, FINALITY = 0, 1, 2  # stages of an event
 
 
-@bare
+@compiled_noref
 def feed_block(machine: Machine, block: Block, setting: Setting) -> Any:
     """Processes the events of the block from meta[META.event] on; returns DONE, STOPPED or the array that must grow."""
     program, state, out = machine.program, machine.state, machine.out
@@ -66,7 +68,7 @@ def feed_block(machine: Machine, block: Block, setting: Setting) -> Any:
                 undo(state)
                 return status
             meta[META.stage] = FINALITY
-        if meta[META.heap] > 0 and state.heap[0, 0] <= meta[META.frontier]:
+        if meta[META.heap] > 0 and state.heap[0, TIMER.due] <= meta[META.frontier]:
             status = finalize_due(machine, setting, event.arrival)
             if status != DONE:
                 return status
@@ -83,7 +85,7 @@ def feed_block(machine: Machine, block: Block, setting: Setting) -> Any:
     return DONE
 
 
-@bare
+@compiled_noref
 def advance(machine: Machine, setting: Setting) -> Any:
     """Emits, without an event, the matches that are final at the frontier; returns DONE or the array that must grow."""
     state, out, meta = machine.state, machine.out, machine.state.meta
@@ -101,13 +103,13 @@ def advance(machine: Machine, setting: Setting) -> Any:
     return DONE
 
 
-@woven
+@compiled_inline
 def past_of(meta: Array, setting: Setting) -> Any:
     """Time before which events can be evicted: an event with t_max below it can be in no later match."""
     return meta[META.frontier] - 2 * setting.longest - setting.hold
 
 
-@bare
+@compiled_noref
 def clean(state: State, setting: Setting) -> None:
     """Evicts from all per-key event lists the events that can be in no later match."""
     sweep(state, past_of(state.meta, setting))
@@ -158,14 +160,14 @@ def _store(program: Program, state: State, block: Block, event: Event, past: int
     return DONE
 
 
-@woven
+@compiled_inline
 def _is_of_class(program: Program, block: Block, c: int, row: int) -> bool:
     """True if an event of a type of the class satisfies the class's condition."""
     true = program.classes[c, CLASS.true]
     return bool(true < 0 or block.true[true, row])
 
 
-@woven
+@compiled_inline
 def _raise_frontier(state: State, block: Block, event: Event, setting: Setting) -> None:
     """Raises the frontier by the event's time."""
     meta = state.meta
@@ -204,7 +206,7 @@ def _complete(machine: Machine, block: Block, event: Event, setting: Setting) ->
 def _complete_class(machine: Machine, c: int, node: int, event: Event, setting: Setting) -> Any:
     """Searches each alternative at each position of the class in it, if the automaton finds that it may be complete."""
     program, nodes, pool = machine.program, machine.state.nodes, machine.state.pool
-    points, plain = pool.shape[1] == 2, plain_of(machine)
+    points, plain = pool.shape[1] == POINT_WIDTH, plain_of(machine)
     many = points and program.classes[c, CLASS.many] != 0
     use_end, none_before, none_after = program.classes[c, CLASS.use_end], 0, 0
     if many:
@@ -229,7 +231,7 @@ def _complete_class(machine: Machine, c: int, node: int, event: Event, setting: 
     return DONE
 
 
-@woven
+@compiled_inline
 def _lacks_neighbour(program: Program, nodes: Array, node: int, use: int, t: int) -> bool:
     """True if the positive just before or just after the event's position has no event on that side of it."""
     after, before = program.uses[use, USE.after], program.uses[use, USE.before]
@@ -238,13 +240,13 @@ def _lacks_neighbour(program: Program, nodes: Array, node: int, use: int, t: int
     return bool(before >= 0 and last_of(nodes, node, before) < t - program.uses[use, USE.window])
 
 
-@bare
+@compiled_noref
 def finalize_due(machine: Machine, setting: Setting, moment: int) -> Any:
     """Emits or drops the pending matches whose due time the frontier has reached."""
     program, state = machine.program, machine.state
     meta, pending, heap = state.meta, state.pending, state.heap
-    while meta[META.heap] > 0 and heap[0, 0] <= meta[META.frontier]:
-        place = heap[0, 1]
+    while meta[META.heap] > 0 and heap[0, TIMER.due] <= meta[META.frontier]:
+        place = heap[0, TIMER.place]
         site = Site(pending[place, PENDING.alternative], NO_POSITION, pending[place, PENDING.node])
         if site.node >= 0 and not setting.on_arrival:
             bind_pending(state, place, program.alternatives[site.alternative, ALTERNATIVE.width], machine.scratch)
@@ -267,6 +269,6 @@ def _finalize(machine: Machine, site: Site, moment: int) -> Any:
         for k in range(alternative.negation, alternative.negation_end):
             if violated(program, machine.state, machine.scratch, site, k):
                 return DONE
-    if alternative.offered:
+    if alternative.decided_outside:
         return offer(machine, site, FIRST, NONE, moment)
     return emit_row(machine, site.alternative)

@@ -19,14 +19,14 @@ from whenabouts_cloud.cep.kernel.program import (
     MANY,
     POSSIBLE,
     UNORDERED,
-    Alternative,
+    AlternativeRow,
     Class,
-    Condition,
-    Element,
+    ConditionRow,
+    ElementRow,
     Need,
     Negation,
     Program,
-    Step,
+    StepRow,
     Use,
 )  # fmt: skip
 from whenabouts_cloud.jit import Array
@@ -81,11 +81,11 @@ class _Tables:
 
     classes: dict[Kind, int] = field(default_factory=dict)
     uses: list[list[tuple[Need, Use]]] = field(default_factory=list)  # by class
-    alternatives: list[Alternative] = field(default_factory=list)
-    elements: list[Element] = field(default_factory=list)
+    alternatives: list[AlternativeRow] = field(default_factory=list)
+    elements: list[ElementRow] = field(default_factory=list)
     negations: list[Negation] = field(default_factory=list)
-    conditions: list[Condition] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    conditions: list[ConditionRow] = field(default_factory=list)
+    steps: list[StepRow] = field(default_factory=list)
     step_values: list[float] = field(default_factory=list)
     attributes: list[str] = field(default_factory=list)
 
@@ -120,9 +120,9 @@ def compile_plans(
     program = Program(
         type_start=np.cumsum([0, *map(len, by_type)]), type_class=np.array([c for row in by_type for c in row], np.int64),
         classes=_table(Class, classes), uses=_table(Use, [use for _, use in uses]),
-        needs=_table(Need, [need for need, _ in uses]), alternatives=_table(Alternative, tables.alternatives),
-        elements=_table(Element, tables.elements), negations=_table(Negation, tables.negations),
-        conditions=_table(Condition, tables.conditions), steps=_table(Step, tables.steps),
+        needs=_table(Need, [need for need, _ in uses]), alternatives=_table(AlternativeRow, tables.alternatives),
+        elements=_table(ElementRow, tables.elements), negations=_table(Negation, tables.negations),
+        conditions=_table(ConditionRow, tables.conditions), steps=_table(StepRow, tables.steps),
         step_values=np.array(tables.step_values, np.float64),
     )  # fmt: skip
     needed = dict.fromkeys(name for plan in numbered.values() for name in plan.attributes if name not in STAMPS)
@@ -150,20 +150,24 @@ def _add_alternative(
     chain = all(mask == (1 << i) - 1 for i, mask in enumerate(before))
     element, negation, condition = len(tables.elements), len(tables.negations), len(tables.conditions)
     classes = [class_of[c] for c in alternative.classes]
-    tables.elements += map(Element, classes, alternative.columns, before, after)
+    tables.elements += map(ElementRow, classes, alternative.columns, before, after)
     for one in alternative.negations:
         tables.negations.append(_negation(tables, plan, one, class_of[one.event_class], count, chain))
     for steps in alternative.conditions:
         first, last, mask = _steps(tables, plan, steps)
-        tables.conditions.append(Condition(mask, first, last))
+        tables.conditions.append(ConditionRow(mask, first, last))
     refined = order != CERTAIN
-    offered = refined or plan.skip != "none"
+    decided_outside = refined or plan.skip != "none"
     plain = (
-        chain and not offered and not alternative.conditions and not any(one.condition for one in alternative.negations)
+        chain
+        and not decided_outside
+        and not alternative.conditions
+        and not any(one.condition for one in alternative.negations)
     )
     window = plan.window - (1 if plan.strict_window else 0)
-    tables.alternatives.append(Alternative(
-        plan=number, window=window, order=order, refined=int(refined), offered=int(offered), plain=int(plain),
+    tables.alternatives.append(AlternativeRow(
+        plan=number, window=window, order=order, refined=int(refined), decided_outside=int(decided_outside),
+        plain=int(plain),
         width=count, element=element, negation=negation, negation_end=len(tables.negations), condition=condition,
         condition_end=len(tables.conditions),
     ))  # fmt: skip
@@ -239,7 +243,7 @@ def _steps(tables: _Tables, plan: Plan, condition: pattern.Program) -> tuple[int
                 tables.attributes.append(name)
             column = STAMPS[name] if name in STAMPS else tables.attributes.index(name)
             mask |= 0 if element == NEGATED else 1 << element
-        tables.steps.append(Step(CODES[step.op], NEGATED_PLACE if element == NEGATED else element, column))
+        tables.steps.append(StepRow(CODES[step.op], NEGATED_PLACE if element == NEGATED else element, column))
         tables.step_values.append(step.value)
     return first, len(tables.steps), mask
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from whenabouts_cloud.cep.kernel.layout import BOUND, Scratch
 from whenabouts_cloud.cep.kernel.program import STEP
-from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.jit import Array, compiled_noref
 from whenabouts_cloud.pattern.plan import Resolved
 
 ATTRIBUTE, CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE, NEGATE, EQ, NE, LT, LE, GT, GE, AND, OR, NOT = range(16)
@@ -50,7 +50,7 @@ def of_columns(steps: Resolved, columns: Mapping[str, Array], rows: Array) -> Ar
     return satisfied
 
 
-@bare
+@compiled_noref
 def holds(steps: Array, step_value: Array, first: int, last: int, scratch: Scratch) -> Any:
     """True if the condition of steps [first, last) holds for the bound elements."""
     stack, top = scratch.stack, 0
@@ -78,7 +78,7 @@ def holds(steps: Array, step_value: Array, first: int, last: int, scratch: Scrat
     return stack[0] != 0.0
 
 
-@bare
+@compiled_noref
 def _binary(op: int, a: float, b: float) -> float:
     if op == ADD:
         return a + b

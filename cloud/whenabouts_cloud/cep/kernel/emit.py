@@ -12,11 +12,13 @@ import numpy as np
 from whenabouts_cloud.cep.kernel.arguments import Event, Goal, Machine, Setting, Site, alternative_of, negation_of
 from whenabouts_cloud.cep.kernel.conditions import holds
 from whenabouts_cloud.cep.kernel.finality import due_of, gap, is_own, take_pending
-from whenabouts_cloud.cep.kernel.hts import chain_of, first_from, reach_back
+from whenabouts_cloud.cep.kernel.hts import chain_of, end_of, first_from, reach_back
 from whenabouts_cloud.cep.kernel.layout import (
     BOUND,
     CANDIDATE,
     CANDIDATE_EVENTS,
+    CHANGE,
+    CHANGE_INDICES,
     DONE,
     EVENT_PLACE,
     FOREVER,
@@ -33,19 +35,20 @@ from whenabouts_cloud.cep.kernel.layout import (
     NODE,
     PENDING,
     PENDING_EVENTS,
+    STORED,
     Scratch,
     State,
-)  # fmt: skip
+)
 from whenabouts_cloud.cep.kernel.program import (
     ALTERNATIVE,
     ELEMENT,
     NEGATION,
     UNORDERED,
-    Alternative,
+    AlternativeRow,
     Negation,
     Program,
 )
-from whenabouts_cloud.jit import Array, bare, inlined, woven
+from whenabouts_cloud.jit import Array, compiled_inline, compiled_noref, inlined
 
 
 def _typed(value: int) -> Any:
@@ -62,7 +65,7 @@ NO_POSITION = NO_MOMENT = NO_CLASS = _typed(-1)
 ANYTHING = _typed(NEVER)  # oldest time of an event that a search may use: no limit
 
 
-@bare
+@compiled_noref
 def conclude(machine: Machine, site: Site, event: Event, goal: Goal, setting: Setting) -> Any:
     """Emits a complete match, or notes it as one that a late event would have added or removed."""
     program, scratch = machine.program, machine.scratch
@@ -94,10 +97,10 @@ def _note(machine: Machine, v: int, kind: int) -> Any:
     alternative = alternative_of(program.alternatives, v)
     for column in range(rows.shape[1]):
         rows[row, column] = -1
-    rows[row, 0], rows[row, 1] = meta[META.fed] + meta[META.event], alternative.plan
+    rows[row, CHANGE.moment], rows[row, CHANGE.pattern] = meta[META.fed] + meta[META.event], alternative.plan
     for i in range(alternative.width):
         column = program.elements[alternative.element + i, ELEMENT.column]
-        rows[row, 2 + column] = machine.scratch.bound[i, BOUND.arrival]
+        rows[row, CHANGE_INDICES + column] = machine.scratch.bound[i, BOUND.arrival]
     if kind == ADD:
         meta[META.added] += 1
     else:
@@ -105,7 +108,7 @@ def _note(machine: Machine, v: int, kind: int) -> Any:
     return DONE
 
 
-@bare
+@compiled_noref
 def emit(machine: Machine, site: Site, setting: Setting, moment: int) -> Any:
     """Emits the bound match, or keeps it pending, or both."""
     program, state = machine.program, machine.state
@@ -119,12 +122,12 @@ def emit(machine: Machine, site: Site, setting: Setting, moment: int) -> Any:
             if not setting.on_arrival:
                 return DONE
             serial = state.meta[META.serial]
-    if alternative.offered:
+    if alternative.decided_outside:
         return offer(machine, site, FIRST, serial, moment)
     return emit_row(machine, site.alternative)
 
 
-@woven
+@compiled_inline
 def _keep_pending(state: State, scratch: Scratch, site: Site, count: int, due: int) -> bool:
     """Keeps the bound match pending; returns False if there is no room."""
     meta, pending = state.meta, state.pending
@@ -146,7 +149,7 @@ def _keep_pending(state: State, scratch: Scratch, site: Site, count: int, due: i
     return True
 
 
-@bare
+@compiled_noref
 def emit_row(machine: Machine, v: int) -> Any:
     """Writes the bound match to the results."""
     program, out, meta = machine.program, machine.out, machine.state.meta
@@ -166,7 +169,7 @@ def emit_row(machine: Machine, v: int) -> Any:
     return DONE
 
 
-@bare
+@compiled_noref
 def offer(machine: Machine, site: Site, kind: int, serial: int, moment: int) -> Any:
     """Hands the bound match to the refinement, with the negated events that may lie in its gaps."""
     state, candidates, bound = machine.state, machine.out.candidates, machine.scratch.bound
@@ -192,7 +195,7 @@ def offer(machine: Machine, site: Site, kind: int, serial: int, moment: int) -> 
 
 
 @inlined
-def _add_negated(machine: Machine, alternative: Alternative, k: int, node: int, filled: int) -> Any:
+def _add_negated(machine: Machine, alternative: AlternativeRow, k: int, node: int, filled: int) -> Any:
     """Adds the events that may lie in the gap of negation k. Returns the number of filled rows, -1 if there is no room."""
     program, state, scratch, rows = machine.program, machine.state, machine.scratch, machine.out.negated
     pool, negation = state.pool, negation_of(program.negations, k)
@@ -201,24 +204,24 @@ def _add_negated(machine: Machine, alternative: Alternative, k: int, node: int, 
         a, b = NEVER, FOREVER
     begin, end = chain_of(state.nodes, node, negation.event_class)
     for place in range(first_from(pool, begin, end, a - reach_back(state.meta, pool)), end):
-        if pool[place, 0] > b:
+        if pool[place, STORED.t] > b:
             break
-        t_max = pool[place, 2] if pool.shape[1] == 3 else pool[place, 0]
-        if t_max < a or is_own(scratch.bound, alternative.width, pool[place, 1]):
+        t_max = end_of(pool, place)
+        if t_max < a or is_own(scratch.bound, alternative.width, pool[place, STORED.arrival]):
             continue
         if not _forbids(program, state, k, place, t_max, scratch):
             continue
         if filled >= len(rows):
             return -1
         rows[filled, NEGATED_EVENT.negation] = k - alternative.negation
-        rows[filled, NEGATED_EVENT.t], rows[filled, NEGATED_EVENT.t_max] = pool[place, 0], t_max
-        rows[filled, NEGATED_EVENT.arrival] = pool[place, 1]
+        rows[filled, NEGATED_EVENT.t], rows[filled, NEGATED_EVENT.t_max] = pool[place, STORED.t], t_max
+        rows[filled, NEGATED_EVENT.arrival] = pool[place, STORED.arrival]
         filled += 1
     return filled
 
 
-@woven
-def possible_gap(negation: Negation, alternative: Alternative, bound: Array) -> Any:
+@compiled_inline
+def possible_gap(negation: Negation, alternative: AlternativeRow, bound: Array) -> Any:
     """(a, b): an event can lie in the gap, for some choice of times, only if its t_max >= a and its t <= b."""
     a, b = NEVER, FOREVER
     for i in range(alternative.width):
@@ -233,19 +236,22 @@ def possible_gap(negation: Negation, alternative: Alternative, bound: Array) -> 
     return a, b
 
 
-@bare
+@compiled_noref
 def _forbids(program: Program, state: State, k: int, place: int, t_max: int, scratch: Scratch) -> Any:
     """True if the stored event satisfies the condition of negation k."""
     negation = negation_of(program.negations, k)
     if negation.step == negation.step_end:
         return True
-    scratch.bound[NEGATED_PLACE, BOUND.t], scratch.bound[NEGATED_PLACE, BOUND.t_max] = state.pool[place, 0], t_max
+    scratch.bound[NEGATED_PLACE, BOUND.t], scratch.bound[NEGATED_PLACE, BOUND.t_max] = (
+        state.pool[place, STORED.t],
+        t_max,
+    )
     for column in range(state.attrs.shape[1]):
         scratch.attrs[NEGATED_PLACE, column] = state.attrs[place, column]
     return holds(program.steps, program.step_values, negation.step, negation.step_end, scratch)
 
 
-@bare
+@compiled_noref
 def _gaps_held(program: Program, scratch: Scratch, v: int, oldest: int) -> bool:
     """True if all events that could forbid the bound match are still stored: none of its gaps begins before `oldest`."""
     alternative = alternative_of(program.alternatives, v)
@@ -260,7 +266,7 @@ def _gaps_held(program: Program, scratch: Scratch, v: int, oldest: int) -> bool:
     return True
 
 
-@bare
+@compiled_noref
 def forbidding(program: Program, scratch: Scratch, v: int, event: Event, event_class: int) -> int:
     """Negations, as bits, whose class and condition the event satisfies; its attributes are at EVENT_PLACE."""
     scratch.bound[NEGATED_PLACE, BOUND.t], scratch.bound[NEGATED_PLACE, BOUND.t_max] = event.t, event.t_max
@@ -276,7 +282,7 @@ def forbidding(program: Program, scratch: Scratch, v: int, event: Event, event_c
     return bits
 
 
-@bare
+@compiled_noref
 def breaks(program: Program, scratch: Scratch, v: int, event: Event, event_class: int) -> bool:
     """True if the event, as one of the class, violates the bound match; its attributes are at EVENT_PLACE."""
     asked = forbidding(program, scratch, v, event, event_class)
@@ -289,7 +295,7 @@ def breaks(program: Program, scratch: Scratch, v: int, event: Event, event_class
     return False
 
 
-@bare
+@compiled_noref
 def negates(program: Program, v: int, c: int) -> bool:
     """True if the alternative forbids events of the class."""
     for k in range(program.alternatives[v, ALTERNATIVE.negation], program.alternatives[v, ALTERNATIVE.negation_end]):

@@ -10,7 +10,7 @@ from typing import Any
 
 from whenabouts_cloud.cep.kernel.arguments import Site, alternative_of, negation_of
 from whenabouts_cloud.cep.kernel.conditions import holds
-from whenabouts_cloud.cep.kernel.hts import chain_of, first_from, reach_back
+from whenabouts_cloud.cep.kernel.hts import chain_of, end_of, first_from, reach_back
 from whenabouts_cloud.cep.kernel.layout import (
     BOUND,
     FOREVER,
@@ -20,15 +20,17 @@ from whenabouts_cloud.cep.kernel.layout import (
     NODE,
     PENDING,
     PENDING_EVENTS,
+    STORED,
+    TIMER,
     Scratch,
     State,
-)  # fmt: skip
-from whenabouts_cloud.cep.kernel.program import UNORDERED, Alternative, Negation, Program
-from whenabouts_cloud.jit import Array, bare, woven
+)
+from whenabouts_cloud.cep.kernel.program import UNORDERED, AlternativeRow, Negation, Program
+from whenabouts_cloud.jit import Array, compiled_inline, compiled_noref
 
 
-@woven
-def gap(negation: Negation, alternative: Alternative, bound: Array) -> Any:
+@compiled_inline
+def gap(negation: Negation, alternative: AlternativeRow, bound: Array) -> Any:
     """(a, b): an event violates the negation iff its t_max >= a and its t <= b."""
     a, b = NEVER, FOREVER
     for i in range(alternative.width):
@@ -43,7 +45,7 @@ def gap(negation: Negation, alternative: Alternative, bound: Array) -> Any:
     return a, b
 
 
-@bare
+@compiled_noref
 def due_of(program: Program, scratch: Scratch, v: int, longest: int) -> Any:
     """Frontier from which no event still to come can violate the bound match."""
     alternative, due = alternative_of(program.alternatives, v), NEVER
@@ -56,7 +58,7 @@ def due_of(program: Program, scratch: Scratch, v: int, longest: int) -> Any:
     return due
 
 
-@bare
+@compiled_noref
 def is_own(bound: Array, count: int, arrival: int) -> bool:
     """True if the event is one of the first `count` bound ones."""
     own = False
@@ -65,7 +67,7 @@ def is_own(bound: Array, count: int, arrival: int) -> bool:
     return own
 
 
-@bare
+@compiled_noref
 def violated(program: Program, state: State, scratch: Scratch, site: Site, k: int) -> bool:
     """True if a stored event violates negation k of the bound match."""
     pool, bound = state.pool, scratch.bound
@@ -78,14 +80,14 @@ def violated(program: Program, state: State, scratch: Scratch, site: Site, k: in
     if begin == end:
         return False
     for place in range(first_from(pool, begin, end, a - slack), end):
-        if pool[place, 0] > b:
+        if pool[place, STORED.t] > b:
             break
-        t_max = pool[place, 2] if pool.shape[1] == 3 else pool[place, 0]
-        if t_max < a or is_own(bound, alternative.width, pool[place, 1]):
+        t_max = end_of(pool, place)
+        if t_max < a or is_own(bound, alternative.width, pool[place, STORED.arrival]):
             continue
         if negation.step == negation.step_end:
             return True
-        bound[NEGATED_PLACE, BOUND.t], bound[NEGATED_PLACE, BOUND.t_max] = pool[place, 0], t_max
+        bound[NEGATED_PLACE, BOUND.t], bound[NEGATED_PLACE, BOUND.t_max] = pool[place, STORED.t], t_max
         for column in range(state.attrs.shape[1]):
             scratch.attrs[NEGATED_PLACE, column] = state.attrs[place, column]
         if holds(program.steps, program.step_values, negation.step, negation.step_end, scratch):
@@ -93,41 +95,41 @@ def violated(program: Program, state: State, scratch: Scratch, site: Site, k: in
     return False
 
 
-@bare
+@compiled_noref
 def push(heap: Array, meta: Array, when: int, place: int) -> None:
     """Adds a pending match to the heap."""
     i = meta[META.heap]
     meta[META.heap] += 1
-    while i > 0 and heap[(i - 1) >> 1, 0] > when:
+    while i > 0 and heap[(i - 1) >> 1, TIMER.due] > when:
         up = (i - 1) >> 1
-        heap[i, 0], heap[i, 1] = heap[up, 0], heap[up, 1]
+        heap[i, TIMER.due], heap[i, TIMER.place] = heap[up, TIMER.due], heap[up, TIMER.place]
         i = up
-    heap[i, 0], heap[i, 1] = when, place
+    heap[i, TIMER.due], heap[i, TIMER.place] = when, place
 
 
-@bare
+@compiled_noref
 def pop(heap: Array, meta: Array) -> Any:
     """Removes the match with the earliest due time from the heap and returns its place in `pending`."""
-    place = heap[0, 1]
+    place = heap[0, TIMER.place]
     meta[META.heap] -= 1
     count = meta[META.heap]
-    when, moved = heap[count, 0], heap[count, 1]
+    when, moved = heap[count, TIMER.due], heap[count, TIMER.place]
     i = 0
     while True:
         down = 2 * i + 1
         if down >= count:
             break
-        if down + 1 < count and heap[down + 1, 0] < heap[down, 0]:
+        if down + 1 < count and heap[down + 1, TIMER.due] < heap[down, TIMER.due]:
             down += 1
-        if heap[down, 0] >= when:
+        if heap[down, TIMER.due] >= when:
             break
-        heap[i, 0], heap[i, 1] = heap[down, 0], heap[down, 1]
+        heap[i, TIMER.due], heap[i, TIMER.place] = heap[down, TIMER.due], heap[down, TIMER.place]
         i = down
-    heap[i, 0], heap[i, 1] = when, moved
+    heap[i, TIMER.due], heap[i, TIMER.place] = when, moved
     return place
 
 
-@bare
+@compiled_noref
 def take_pending(meta: Array, pending: Array) -> Any:
     """Takes a free place for a pending match; returns -1 if there is none."""
     if meta[META.pending_free] >= 0:
@@ -141,7 +143,7 @@ def take_pending(meta: Array, pending: Array) -> Any:
     return place
 
 
-@bare
+@compiled_noref
 def free_pending(state: State, place: int) -> None:
     """Frees the place of a pending match."""
     state.pending[place, PENDING.next] = state.meta[META.pending_free]
@@ -149,7 +151,7 @@ def free_pending(state: State, place: int) -> None:
     state.meta[META.pending_free] = place
 
 
-@bare
+@compiled_noref
 def enter(state: State, place: int) -> None:
     """Makes a match pending: adds it to the heap and to the list of its key's matches (whose places are counted from 1)."""
     nodes, pending, meta = state.nodes, state.pending, state.meta
@@ -163,7 +165,7 @@ def enter(state: State, place: int) -> None:
     meta[META.pending] += 1
 
 
-@bare
+@compiled_noref
 def leave(state: State, place: int) -> None:
     """Removes a match from the list of its key's matches; the caller removes it from the heap."""
     nodes, pending = state.nodes, state.pending
@@ -177,7 +179,7 @@ def leave(state: State, place: int) -> None:
     state.meta[META.pending] -= 1
 
 
-@bare
+@compiled_noref
 def bind_pending(state: State, place: int, count: int, scratch: Scratch) -> None:
     """Binds the events of a pending match."""
     extra = state.attrs.shape[1]
@@ -189,7 +191,7 @@ def bind_pending(state: State, place: int, count: int, scratch: Scratch) -> None
             scratch.attrs[i, column] = state.pending_attrs[place, i * extra + column]
 
 
-@bare
+@compiled_noref
 def raise_source(tree: Array, source: int, t_max: int) -> int:
     """Raises a source to t_max and returns the least of all sources; leaves are in the second half of the tree."""
     leaf = len(tree) // 2 + source

@@ -1,67 +1,73 @@
-"""The hash table store (HTS): from a key to its event list (main node), which has a chain per class in time order.
+"""The hash table store (HTS): from a key to its event list, which has a chain per class in time order.
 
-After section 3 of the paper (Wang, Wang, Cheng, Lu, KSII TIIS 10(9), 2016); a chain is its child chain. The paper leaves
-open the following. Keys are compared, not only hashed. Chains lie in blocks of one pool, whose sizes grow by a half or a
-third. An out-of-order event is inserted from the end of the chain, ties in order of arrival. Events that can be in no later
-match are evicted when their chain needs room, and otherwise by a sweep over the nodes, once per quarter of the time that
-events are stored. So each node is visited a few times in its life, and an idle key leaves nothing behind.
+After section 3 of the paper (Wang, Wang, Cheng, Lu, KSII TIIS 10(9), 2016), which calls an event list a main node and a chain
+a child chain. The paper leaves open the following. Keys are compared, not only hashed. Chains lie in blocks of one pool,
+whose sizes grow by a half or a third. An out-of-order event is inserted from the end of the chain, ties in order of arrival.
+Events that can be in no later match are evicted when their chain needs room, and otherwise by a sweep over the nodes, once
+per quarter of the time that events are stored. So each node is visited a few times in its life, and an idle key leaves
+nothing behind.
 """
 
 from typing import Any
 
 from whenabouts_cloud.cep.kernel.arguments import Event
 from whenabouts_cloud.cep.kernel.layout import (
+    BLOCK_SIZES,
     CHAIN,
     CHAIN_WORDS,
     CHAINS,
     FOREVER,
     FREE_BLOCKS,
+    INTERVAL_WIDTH,
     META,
     NEVER,
     NODE,
+    POINT_WIDTH,
+    SLOT,
+    STORED,
     State,
 )
-from whenabouts_cloud.jit import Array, bare, woven
+from whenabouts_cloud.jit import Array, compiled_inline, compiled_noref
 
 LOW = 0xFFFFFFFF
 SETS = 62  # classes that have a bit in a node's set
 SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)  # 2^64 / golden ratio, signed: multiplicative hashing (Knuth, vol. 3, 6.4)
 
 
-@woven
+@compiled_inline
 def home(key: int, size: int) -> Any:
     """Place of a key in a table whose size is a power of two; keys that differ only in their high bits spread too."""
     mixed = key ^ (key >> 32)
     return ((mixed * SPREAD) >> 32) & (size - 1)
 
 
-@woven
+@compiled_inline
 def size_of(size: int) -> int:
     """Places of a block of size number 0, 1, 2, ...: 4, 6, 8, 12, 16, 24, ..."""
     return (2 + (size & 1)) << ((size >> 1) + 1)
 
 
-@woven
+@compiled_inline
 def place_of(slots: Array, nodes: Array, key: int) -> Any:
     """Place of the key in the hash table, or the empty one where it belongs."""
     mask = len(slots) - 1
     place = home(key, len(slots))
-    while slots[place, 1] != 0 and slots[place, 0] != key:
+    while slots[place, SLOT.node] != 0 and slots[place, SLOT.key] != key:
         place = (place + 1) & mask
     return place
 
 
-@woven
+@compiled_inline
 def find(slots: Array, nodes: Array, key: int) -> Any:
     """Node of the key, 0 if there is none."""
-    return slots[place_of(slots, nodes, key), 1]
+    return slots[place_of(slots, nodes, key), SLOT.node]
 
 
-@woven
+@compiled_inline
 def find_or_add(slots: Array, nodes: Array, meta: Array, key: int) -> Any:
     """Node of the key, created if need be; 0 if there is no room for it."""
     place = place_of(slots, nodes, key)
-    node = slots[place, 1]
+    node = slots[place, SLOT.node]
     if node != 0:
         return node
     if (meta[META.nodes] + 2) * 2 > len(slots):
@@ -75,12 +81,12 @@ def find_or_add(slots: Array, nodes: Array, meta: Array, key: int) -> Any:
     else:
         return 0
     meta[META.nodes] += 1
-    slots[place, 0], slots[place, 1] = key, node
+    slots[place, SLOT.key], slots[place, SLOT.node] = key, node
     clear(nodes, node, key)
     return node
 
 
-@bare
+@compiled_noref
 def clear(nodes: Array, node: int, key: int) -> None:
     """Makes a node the empty event list of a key."""
     for field in range(nodes.shape[1]):
@@ -92,7 +98,7 @@ def clear(nodes: Array, node: int, key: int) -> None:
         nodes[node, field] = NEVER
 
 
-@bare
+@compiled_noref
 def forget(slots: Array, nodes: Array, meta: Array, node: int) -> None:
     """Removes an empty node from the table; moves up the entries behind it that a search would no longer reach."""
     mask = len(slots) - 1
@@ -100,30 +106,30 @@ def forget(slots: Array, nodes: Array, meta: Array, node: int) -> None:
     place = hole
     while True:
         place = (place + 1) & mask
-        if slots[place, 1] == 0:
+        if slots[place, SLOT.node] == 0:
             break
-        wanted = home(slots[place, 0], len(slots))
+        wanted = home(slots[place, SLOT.key], len(slots))
         if ((place - wanted) & mask) >= ((place - hole) & mask):
-            slots[hole, 0], slots[hole, 1] = slots[place, 0], slots[place, 1]
+            slots[hole, SLOT.key], slots[hole, SLOT.node] = slots[place, SLOT.key], slots[place, SLOT.node]
             hole = place
-    slots[hole, 1] = 0
+    slots[hole, SLOT.node] = 0
     nodes[node, NODE.key] = meta[META.node_free]
     nodes[node, NODE.events] = -1
     meta[META.node_free] = node
     meta[META.nodes] -= 1
 
 
-@bare
+@compiled_noref
 def rehash(slots: Array, nodes: Array, top: int) -> None:
     """Enters all nodes into an empty table."""
     for node in range(2, top):
         if nodes[node, NODE.events] >= 0:
             place = place_of(slots, nodes, nodes[node, NODE.key])
-            slots[place, 0], slots[place, 1] = nodes[node, NODE.key], node
+            slots[place, SLOT.key], slots[place, SLOT.node] = nodes[node, NODE.key], node
 
 
-@woven
-def take(pool: Array, meta: Array, size: int) -> Any:
+@compiled_inline
+def take_block(pool: Array, meta: Array, size: int) -> Any:
     """Takes a free block, of one of the next two sizes if need be; returns its base and size, base 0 if there is none."""
     base = meta[FREE_BLOCKS + size]
     top = meta[META.pool_top]
@@ -137,31 +143,37 @@ def take(pool: Array, meta: Array, size: int) -> Any:
         size += 1
         base = meta[FREE_BLOCKS + size]
     if base != 0:
-        meta[FREE_BLOCKS + size] = pool[base, 1]
+        meta[FREE_BLOCKS + size] = pool[base, STORED.arrival]
     return base, size
 
 
-@woven
-def give(pool: Array, meta: Array, base: int, size: int) -> None:
+@compiled_inline
+def free_block(pool: Array, meta: Array, base: int, size: int) -> None:
     """Frees a block."""
-    pool[base, 1] = meta[FREE_BLOCKS + size]
+    pool[base, STORED.arrival] = meta[FREE_BLOCKS + size]
     meta[FREE_BLOCKS + size] = base
 
 
-@woven
+@compiled_inline
+def end_of(pool: Array, place: int) -> Any:
+    """Time by which a stored event has happened for certain: its t_max, which of a point is its t."""
+    return pool[place, STORED.t_max] if pool.shape[1] == INTERVAL_WIDTH else pool[place, STORED.t]
+
+
+@compiled_inline
 def chain_of(nodes: Array, node: int, c: int) -> Any:
     """Begin and end in the pool of the chain of a class; they are equal if it has no events."""
     span = nodes[node, CHAINS + CHAIN_WORDS * c + CHAIN.span]
     return span >> 32, span & LOW
 
 
-@woven
+@compiled_inline
 def last_of(nodes: Array, node: int, c: int) -> Any:
     """Time of the last event of the chain of a class, NEVER if it has none."""
     return nodes[node, CHAINS + CHAIN_WORDS * c + CHAIN.last]
 
 
-@woven
+@compiled_inline
 def insert(state: State, node: int, c: int, event: Event, values: Array, past: int) -> bool:
     """Inserts an event into the chain of a class in time order; returns False if the pool has no room.
 
@@ -171,18 +183,18 @@ def insert(state: State, node: int, c: int, event: Event, values: Array, past: i
     begin, end = _make_room(state, node, c, past)
     if begin == 0:
         return False
-    intervals, extra = pool.shape[1] == 3, attrs.shape[1]
+    intervals, extra = pool.shape[1] == INTERVAL_WIDTH, attrs.shape[1]
     place = end
-    while place > begin and pool[place - 1, 0] > event.t:
-        pool[place, 0], pool[place, 1] = pool[place - 1, 0], pool[place - 1, 1]
+    while place > begin and pool[place - 1, STORED.t] > event.t:
+        pool[place, STORED.t], pool[place, STORED.arrival] = pool[place - 1, STORED.t], pool[place - 1, STORED.arrival]
         if intervals:
-            pool[place, 2] = pool[place - 1, 2]
+            pool[place, STORED.t_max] = pool[place - 1, STORED.t_max]
         for column in range(extra):
             attrs[place, column] = attrs[place - 1, column]
         place -= 1
-    pool[place, 0], pool[place, 1] = event.t, event.arrival
+    pool[place, STORED.t], pool[place, STORED.arrival] = event.t, event.arrival
     if intervals:
-        pool[place, 2] = event.t_max
+        pool[place, STORED.t_max] = event.t_max
     for column in range(extra):
         attrs[place, column] = values[event.row, column]
     chain = CHAINS + CHAIN_WORDS * c
@@ -196,7 +208,7 @@ def insert(state: State, node: int, c: int, event: Event, values: Array, past: i
     return True
 
 
-@woven
+@compiled_inline
 def _make_room(state: State, node: int, c: int, past: int) -> Any:
     """Begin and end of a chain whose block has room for one more event; 0 and 0 if the pool has none.
 
@@ -206,7 +218,7 @@ def _make_room(state: State, node: int, c: int, past: int) -> Any:
     chain = CHAINS + CHAIN_WORDS * c
     block = nodes[node, chain + CHAIN.block]
     if block == 0:
-        base, size = take(pool, meta, 0)
+        base, size = take_block(pool, meta, 0)
         if base != 0:
             nodes[node, chain + CHAIN.block] = base << 8 | size
             if c < SETS:
@@ -227,31 +239,30 @@ def _make_room(state: State, node: int, c: int, past: int) -> Any:
             fitting -= 1
     to = base
     if fitting != size:
-        to, taken = take(pool, meta, fitting)
+        to, taken = take_block(pool, meta, fitting)
         if to == 0 and fitting > size:
             return 0, 0
         # Without room for a smaller block the chain stays where it is: moving is only an optimisation.
         to, fitting = (base, size) if to == 0 else (to, taken)
     _move(pool, attrs, begin, live, to)
     if to != base:
-        give(pool, meta, base, size)
+        free_block(pool, meta, base, size)
         nodes[node, chain + CHAIN.block] = to << 8 | fitting
     meta[META.stored] -= dropped
     nodes[node, NODE.events] -= dropped
     return to, to + live
 
 
-@bare
+@compiled_noref
 def _passed(pool: Array, begin: int, end: int, past: int) -> Any:
     """Number of events at the head of a chain that ended before `past`."""
-    last = pool.shape[1] - 1 if pool.shape[1] == 3 else 0
     place = begin
-    while place < end and pool[place, last] < past:
+    while place < end and end_of(pool, place) < past:
         place += 1
     return place - begin
 
 
-@bare
+@compiled_noref
 def _move(pool: Array, attrs: Array, begin: int, count: int, to: int) -> None:
     """Copies entries to the head of a block, the same one or another."""
     if begin == to:
@@ -263,11 +274,10 @@ def _move(pool: Array, attrs: Array, begin: int, count: int, to: int) -> None:
             attrs[to + i, column] = attrs[begin + i, column]
 
 
-@bare
+@compiled_noref
 def sweep(state: State, past: int) -> None:
     """Evicts events that ended before `past` from all nodes; removes the nodes that are left empty."""
     slots, nodes, pool, meta = state.slots, state.nodes, state.pool, state.meta
-    last = pool.shape[1] - 1 if pool.shape[1] == 3 else 0
     for node in range(meta[META.node_top]):
         if nodes[node, NODE.events] < 0 or nodes[node, NODE.minimum] >= past:
             continue
@@ -278,19 +288,19 @@ def sweep(state: State, past: int) -> None:
                 continue
             begin, end = nodes[node, field + CHAIN.span] >> 32, nodes[node, field + CHAIN.span] & LOW
             dropped = end - begin if nodes[node, NODE.maximum] < past else 0
-            while begin + dropped < end and pool[begin + dropped, last] < past:
+            while begin + dropped < end and end_of(pool, begin + dropped) < past:
                 dropped += 1
             nodes[node, NODE.events] -= dropped
             meta[META.stored] -= dropped
             begin += dropped
             if begin == end:
-                give(pool, meta, block >> 8, block & 255)
+                free_block(pool, meta, block >> 8, block & 255)
                 nodes[node, field + CHAIN.block] = 0
                 nodes[node, field + CHAIN.span] = 0
                 nodes[node, field + CHAIN.last] = NEVER
                 continue
             nodes[node, field + CHAIN.span] = begin << 32 | end
-            least = min(least, pool[begin, 0])
+            least = min(least, pool[begin, STORED.t])
             chain = (field - CHAINS) // CHAIN_WORDS
             if chain < SETS:
                 present |= 1 << chain
@@ -302,7 +312,7 @@ def sweep(state: State, past: int) -> None:
             nodes[node, NODE.maximum] = NEVER
 
 
-@woven
+@compiled_inline
 def _fitting(count: int) -> int:
     """The smallest size of block that leaves room after `count` events."""
     size = 0
@@ -311,7 +321,7 @@ def _fitting(count: int) -> int:
     return size
 
 
-@bare
+@compiled_noref
 def packed_places(nodes: Array, meta: Array) -> Any:
     """Places of the pool that all chains need when packed, and of the block that the longest grows into next."""
     needed, largest = 0, 0
@@ -326,10 +336,10 @@ def packed_places(nodes: Array, meta: Array) -> Any:
     return needed, size_of(largest + 1)
 
 
-@bare
+@compiled_noref
 def repack(nodes: Array, pool: Array, attrs: Array, meta: Array, new_pool: Array, new_attrs: Array) -> None:
     """Moves all chains into an empty pool, each into the smallest block that leaves it room to grow."""
-    for size in range(64):
+    for size in range(BLOCK_SIZES):
         meta[FREE_BLOCKS + size] = 0
     meta[META.pool_top] = 4
     width = pool.shape[1]
@@ -341,50 +351,50 @@ def repack(nodes: Array, pool: Array, attrs: Array, meta: Array, new_pool: Array
                 continue
             begin, end = nodes[node, field + CHAIN.span] >> 32, nodes[node, field + CHAIN.span] & LOW
             size = _fitting(end - begin)
-            base, _ = take(new_pool, meta, size)
+            base, _ = take_block(new_pool, meta, size)
             nodes[node, field + CHAIN.block] = base << 8 | size
             nodes[node, field + CHAIN.span] = base << 32 | (base + end - begin)
             for i in range(end - begin):
                 for column in range(width):
                     new_pool[base + i, column] = pool[begin + i, column]
-                if width == 2 and new_pool.shape[1] == 3:
-                    new_pool[base + i, 2] = pool[begin + i, 0]
+                if width == POINT_WIDTH and new_pool.shape[1] == INTERVAL_WIDTH:
+                    new_pool[base + i, STORED.t_max] = pool[begin + i, STORED.t]
                 for column in range(attrs.shape[1]):
                     new_attrs[base + i, column] = attrs[begin + i, column]
 
 
-@woven
+@compiled_inline
 def first_from(pool: Array, begin: int, end: int, t: int) -> Any:
     """The first entry of a chain at t or later: by linear search in short chains, by bisection in long ones."""
     while end - begin > 12:
         middle = (begin + end) >> 1
-        if pool[middle, 0] < t:
+        if pool[middle, STORED.t] < t:
             begin = middle + 1
         else:
             end = middle
-    while begin < end and pool[begin, 0] < t:
+    while begin < end and pool[begin, STORED.t] < t:
         begin += 1
     return begin
 
 
-@woven
+@compiled_inline
 def recent_from(pool: Array, begin: int, end: int, t: int) -> Any:
-    """As `first_from`, but searched from the end with growing steps, since most entries searched for are recent."""
+    """The first entry of a chain at t or later, searched from the end with growing steps: most are recent."""
     step = 1
-    while end - step >= begin and pool[end - step, 0] >= t:
+    while end - step >= begin and pool[end - step, STORED.t] >= t:
         end -= step
         step *= 2
     begin = max(begin, end - step + 1)
     while begin < end:
         middle = (begin + end) >> 1
-        if pool[middle, 0] < t:
+        if pool[middle, STORED.t] < t:
             begin = middle + 1
         else:
             end = middle
     return begin
 
 
-@bare
+@compiled_noref
 def reach_back(meta: Array, pool: Array) -> Any:
     """How much earlier than its end an event may begin: the longest stamp seen; 0 among points."""
-    return meta[META.longest] if pool.shape[1] == 3 else 0
+    return meta[META.longest] if pool.shape[1] == INTERVAL_WIDTH else 0

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from whenabouts_cloud.cep.kernel.arguments import Plain, Site, alternative_of
 from whenabouts_cloud.cep.kernel.hts import chain_of, first_from, last_of, recent_from
-from whenabouts_cloud.cep.kernel.layout import BOUND, CHAIN_WORDS, CHAINS
+from whenabouts_cloud.cep.kernel.layout import BOUND, CHAIN_WORDS, CHAINS, STORED
 from whenabouts_cloud.cep.kernel.program import BITS, ELEMENT
-from whenabouts_cloud.jit import Array, bare, woven
+from whenabouts_cloud.jit import Array, compiled_inline, compiled_noref
 
 
-class Reach(NamedTuple):
+class SearchRange(NamedTuple):
     """Times at which the positives of a match with an event can begin."""
 
     earliest: int
@@ -24,7 +24,7 @@ class Reach(NamedTuple):
     after: int  # positives after the event begin later than this
 
 
-@woven
+@compiled_inline
 def chain_completes(plain: Plain, site: Site, t: int) -> bool:
     """True if an event at t completes a chain of points. Fills the places where each positive can lie.
 
@@ -43,7 +43,7 @@ def chain_completes(plain: Plain, site: Site, t: int) -> bool:
         place = recent_from(pool, begin, end, latest + 1)
         if place == end:
             return False
-        latest = pool[place, 0]
+        latest = pool[place, STORED.t]
         if latest - t > window:
             return False
         bound[i, BOUND.end] = end
@@ -53,7 +53,7 @@ def chain_completes(plain: Plain, site: Site, t: int) -> bool:
         place = recent_from(pool, begin, end, earliest)
         if place == begin:
             return False
-        earliest = pool[place - 1, 0]
+        earliest = pool[place - 1, STORED.t]
         if latest - earliest > window:
             return False
         bound[i, BOUND.end] = place
@@ -63,8 +63,8 @@ def chain_completes(plain: Plain, site: Site, t: int) -> bool:
     return True
 
 
-@bare
-def may_complete(plain: Plain, site: Site, t: int, reach: Reach) -> Any:
+@compiled_noref
+def may_complete(plain: Plain, site: Site, t: int, reach: SearchRange) -> Any:
     """True if an event at t may complete an alternative. Fills the latest begin that each positive can have."""
     elements, bound, position = plain.elements, plain.bound, site.position
     alternative = alternative_of(plain.alternatives, site.alternative)
@@ -79,16 +79,16 @@ def may_complete(plain: Plain, site: Site, t: int, reach: Reach) -> Any:
                 limit = min(limit, bound[j, BOUND.latest] - 1 + reach.slack)
         begin, end = chain_of(plain.nodes, site.node, elements[first + i, ELEMENT.event_class])
         place = first_from(plain.pool, begin, end, limit + 1)
-        if place == begin or plain.pool[place - 1, 0] < reach.earliest:
+        if place == begin or plain.pool[place - 1, STORED.t] < reach.earliest:
             return False
-        bound[i, BOUND.latest] = plain.pool[place - 1, 0]
+        bound[i, BOUND.latest] = plain.pool[place - 1, STORED.t]
         follows = position >= 0 and elements[first + position, ELEMENT.after] >> i & 1
         if follows and bound[i, BOUND.latest] <= reach.after:
             return False
     return True
 
 
-@bare
+@compiled_noref
 def absent(nodes: Array, pool: Array, node: int, t: int, window: int) -> Any:
     """Sets of classes, as in `program`, among points: those without an event in the window before t, and those without
     one in the window after t."""
@@ -100,10 +100,10 @@ def absent(nodes: Array, pool: Array, node: int, t: int, window: int) -> Any:
             continue
         begin, end = chain_of(nodes, node, c)
         place = recent_from(pool, begin, end, t)
-        if place > begin and pool[place - 1, 0] >= t - window:
+        if place > begin and pool[place - 1, STORED.t] >= t - window:
             before |= bit
-        while place < end and pool[place, 0] == t:
+        while place < end and pool[place, STORED.t] == t:
             place += 1
-        if place < end and pool[place, 0] <= t + window:
+        if place < end and pool[place, STORED.t] <= t + window:
             after |= bit
     return ~before, ~after

@@ -8,10 +8,10 @@ from whenabouts_cloud.cep.kernel.hts import find
 from whenabouts_cloud.cep.kernel.layout import DONE, EMPTY_NODE, EVENT_PLACE, META, MORE_LATE, Block
 from whenabouts_cloud.cep.kernel.program import ALTERNATIVE, CLASS, USE
 from whenabouts_cloud.cep.kernel.search import search
-from whenabouts_cloud.jit import bare, inlined
+from whenabouts_cloud.jit import compiled_noref, inlined
 
 
-@bare
+@compiled_noref
 def note_late(machine: Machine, block: Block, event: Event, setting: Setting) -> Any:
     """Notes a late event, with the matches of stored events that it would have added or removed."""
     program, state, out, scratch = machine

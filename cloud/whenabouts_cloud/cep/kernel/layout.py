@@ -2,13 +2,13 @@
 
 So the state can be grown, copied, written out and read back as it is, and machine code uses it without objects.
 
-    slots   (2^n, 2)            hash table: key, node (0: empty); keys are compared, not only hashed
-    nodes   (.., CHAINS + 3 C)  per-key event lists (main nodes); rows 0 and 1: patterns without a key, unknown keys
-    pool    (.., 2 or 3)        stored events: t, index of arrival and, once intervals were seen, t_max; cut into blocks
+    slots   (2^n, 2)            hash table: `HashSlot`; keys are compared, not only hashed
+    nodes   (.., CHAINS + 3 C)  per-key event lists; rows 0 and 1: patterns without a key, unknown keys
+    pool    (.., 2 or 3)        stored events (`Stored`), cut into blocks
     attrs   (.., A)             attributes of the stored events, in the same places
     pending (.., 6 + 3 m)       matches that are complete but not final
     pending_attrs (.., m * A)   attributes of their events
-    heap    (.., 2)             due time and place in `pending`, the earliest on top
+    heap    (.., 2)             `Timer`, the earliest on top
     tree    (2^n)               tournament tree over the sources' frontiers
     meta    (..)                numbers (`Meta`)
 """
@@ -27,7 +27,8 @@ EVENT_PLACE = 62  # row of the attributes of the arriving event
 DONE, MORE_NODES, MORE_POOL, MORE_PENDING, MORE_EMITTED, MORE_RETRACTED, MORE_LATE, MORE_ADDED, MORE_REMOVED = range(9)
 MORE_CANDIDATES, MORE_NEGATED, STOPPED = 9, 10, 11
 
-FREE_BLOCKS = 40  # first place in `meta` of the heads of the lists of free blocks, by size
+FREE_BLOCKS = 40  # first place in `meta`, behind those of `Meta`, of the heads of the lists of free blocks, by size
+BLOCK_SIZES = 64
 META_WORDS = 128
 
 
@@ -70,8 +71,15 @@ class Meta(NamedTuple):
     forgotten: int  # before this time, events may be missing that patterns added later need
 
 
+class HashSlot(NamedTuple):
+    """An entry of the hash table."""
+
+    key: int
+    node: int  # 0: the entry is empty
+
+
 class Node(NamedTuple):
-    """The event list of a key (main node), followed by its chains (`Chain`), one for each class."""
+    """The event list of a key, followed by its chains (`Chain`), one for each class."""
 
     key: int
     present: int  # set of classes, of the first 62, that have events
@@ -82,11 +90,19 @@ class Node(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """Events of one class and key in time order (child chain)."""
+    """Events of one class and key in time order."""
 
     block: int  # base << 8 | size
     span: int  # begin << 32 | end
     last: int  # time of the last event
+
+
+class Stored(NamedTuple):
+    """A stored event. The last column is there once intervals were seen; without it, t_max is t."""
+
+    t: int
+    arrival: int  # its index; in the first row of a free block: the base of the next free block of its size
+    t_max: int
 
 
 class Pending(NamedTuple):
@@ -98,6 +114,20 @@ class Pending(NamedTuple):
     before: int
     next: int
     serial: int
+
+
+class Timer(NamedTuple):
+    """An entry of the heap of pending matches."""
+
+    due: int
+    place: int  # in `pending`
+
+
+class Change(NamedTuple):
+    """A match that a late event would have added or removed, followed by the indices of its events."""
+
+    moment: int  # index of the late event
+    pattern: int
 
 
 class Candidate(NamedTuple):
@@ -133,14 +163,17 @@ class Bound(NamedTuple):
     begin: int  # the first place that the event can have
 
 
-META, NODE, CHAIN, PENDING = columns(Meta), columns(Node), columns(Chain), columns(Pending)
+META, SLOT, NODE, CHAIN, STORED = columns(Meta), columns(HashSlot), columns(Node), columns(Chain), columns(Stored)
+PENDING, TIMER, CHANGE = columns(Pending), columns(Timer), columns(Change)
 CANDIDATE, NEGATED_EVENT, BOUND = columns(Candidate), columns(NegatedEvent), columns(Bound)
 PER_FEED = [  # numbers that each feed resets to 0
     META.emitted, META.retracted, META.late, META.added, META.removed, META.candidates, META.negated_events, META.event,
 ]  # fmt: skip
 EMPTY_NODE = 1  # an empty list that no slot refers to, for unknown keys
 CHAINS, CHAIN_WORDS = len(NODE), len(CHAIN)
-PENDING_EVENTS, CANDIDATE_EVENTS = len(PENDING), len(CANDIDATE)
+PENDING_EVENTS, CANDIDATE_EVENTS, CHANGE_INDICES = len(PENDING), len(CANDIDATE), len(CHANGE)
+POINT_WIDTH, INTERVAL_WIDTH = len(STORED) - 1, len(STORED)  # columns of the pool before and after intervals were seen
+assert len(META) <= FREE_BLOCKS <= META_WORDS - BLOCK_SIZES, "the heads of the free lists would overlap other numbers"
 
 
 class State(NamedTuple):
@@ -180,7 +213,7 @@ class Results(NamedTuple):
     retracted_at: Array
     retracted_which: Array
     late: Array
-    added: Array  # late event, pattern, indices
+    added: Array  # rows of `Change`
     removed: Array
     candidates: Array
     negated: Array

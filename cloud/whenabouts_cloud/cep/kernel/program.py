@@ -43,15 +43,15 @@ class Need(NamedTuple):
     after: int
 
 
-class Alternative(NamedTuple):
+class AlternativeRow(NamedTuple):
     """An alternative of a pattern."""
 
     plan: int
     window: int
     order: int  # CERTAIN, POSSIBLE or UNORDERED
     refined: int  # 1 if order and negations are decided outside the machine code
-    offered: int  # 1 if matches go to `candidates`: it is refined or has an after-match skip
-    plain: int  # 1 for a chain of certain order without conditions across events, not offered
+    decided_outside: int  # 1 if matches go to `candidates`: it is refined or has an after-match skip
+    plain: int  # 1 for a chain of certain order without conditions across events, not decided outside
     width: int
     element: int  # elements: [element, element + width)
     negation: int
@@ -60,7 +60,7 @@ class Alternative(NamedTuple):
     condition_end: int
 
 
-class Element(NamedTuple):
+class ElementRow(NamedTuple):
     """A positive of an alternative."""
 
     event_class: int
@@ -82,7 +82,7 @@ class Negation(NamedTuple):
     lower: int  # the earlier one, else -1
 
 
-class Condition(NamedTuple):
+class ConditionRow(NamedTuple):
     """A condition across positives."""
 
     mask: int  # positives that it names
@@ -90,7 +90,7 @@ class Condition(NamedTuple):
     step_end: int
 
 
-class Step(NamedTuple):
+class StepRow(NamedTuple):
     """A step of a condition, see `conditions`."""
 
     code: int
@@ -98,8 +98,8 @@ class Step(NamedTuple):
     column: int
 
 
-CLASS, USE, NEED, ALTERNATIVE = columns(Class), columns(Use), columns(Need), columns(Alternative)
-ELEMENT, NEGATION, CONDITION, STEP = columns(Element), columns(Negation), columns(Condition), columns(Step)
+CLASS, USE, NEED, ALTERNATIVE = columns(Class), columns(Use), columns(Need), columns(AlternativeRow)
+ELEMENT, NEGATION, CONDITION, STEP = columns(ElementRow), columns(Negation), columns(ConditionRow), columns(StepRow)
 
 
 class Program(NamedTuple):

@@ -27,16 +27,16 @@ from whenabouts_cloud.cep.kernel.arguments import (
 from whenabouts_cloud.cep.kernel.conditions import holds
 from whenabouts_cloud.cep.kernel.emit import EMIT, NONE, conclude
 from whenabouts_cloud.cep.kernel.finality import violated
-from whenabouts_cloud.cep.kernel.hts import chain_of, first_from, reach_back
-from whenabouts_cloud.cep.kernel.infa import Reach, may_complete
-from whenabouts_cloud.cep.kernel.layout import BOUND, DONE, EVENT_PLACE, State
-from whenabouts_cloud.cep.kernel.program import CERTAIN, CONDITION, ELEMENT, Alternative
-from whenabouts_cloud.jit import Array, bare, inlined, woven
+from whenabouts_cloud.cep.kernel.hts import chain_of, end_of, first_from, reach_back
+from whenabouts_cloud.cep.kernel.infa import SearchRange, may_complete
+from whenabouts_cloud.cep.kernel.layout import BOUND, DONE, EVENT_PLACE, STORED, State
+from whenabouts_cloud.cep.kernel.program import CERTAIN, CONDITION, ELEMENT, AlternativeRow
+from whenabouts_cloud.jit import Array, compiled_inline, compiled_noref, inlined
 
 UNBOUND = -2
 
 
-@bare
+@compiled_noref
 def search(machine: Machine, site: Site, event: Event, goal: Goal, setting: Setting) -> Any:
     """Concludes all matches with the event at the site's position; for REMOVE (position -1) all that it would violate.
 
@@ -71,7 +71,7 @@ def search(machine: Machine, site: Site, event: Event, goal: Goal, setting: Sett
     return DONE
 
 
-@woven
+@compiled_inline
 def _heads_and_tails(order: int) -> Any:
     """Columns (head, tail) of `BOUND`: x is before y iff x[tail] < y[head]; a span from x to y is y[tail] - x[head]."""
     if order == CERTAIN:
@@ -79,8 +79,8 @@ def _heads_and_tails(order: int) -> Any:
     return BOUND.t_max, BOUND.t
 
 
-@woven
-def _reach(state: State, alternative: Alternative, position: int, event: Event, goal: Goal) -> Reach:
+@compiled_inline
+def _reach(state: State, alternative: AlternativeRow, position: int, event: Event, goal: Goal) -> SearchRange:
     """Times at which the positives can begin."""
     stretch = reach_back(state.meta, state.pool)
     if goal.kind != EMIT:  # a late event may have a longer stamp than the stored ones
@@ -92,11 +92,11 @@ def _reach(state: State, alternative: Alternative, position: int, event: Event, 
     if position < 0:
         earliest = event.t - alternative.window - 2 * stretch
         latest = event.t_max + alternative.window + 2 * stretch
-    return Reach(earliest, latest, slack, tail - slack)
+    return SearchRange(earliest, latest, slack, tail - slack)
 
 
 @inlined
-def _enter(machine: Machine, site: Site, alternative: Alternative, level: int, reach: Reach) -> None:
+def _enter(machine: Machine, site: Site, alternative: AlternativeRow, level: int, reach: SearchRange) -> None:
     """Limits a positive to the part of its chain that the bound positives allow."""
     elements, bound, pool = machine.program.elements, machine.scratch.bound, machine.state.pool
     own, window, slack = alternative.element + level, alternative.window, reach.slack
@@ -116,15 +116,18 @@ def _enter(machine: Machine, site: Site, alternative: Alternative, level: int, r
 
 
 @inlined
-def _bind_next(machine: Machine, site: Site, alternative: Alternative, level: int, oldest: int) -> bool:
+def _bind_next(machine: Machine, site: Site, alternative: AlternativeRow, level: int, oldest: int) -> bool:
     """Binds a positive to the next event of its chain that agrees with the bound ones; returns False if there is none."""
     bound, state = machine.scratch.bound, machine.state
     others = (1 << level) - 1
     if site.position >= 0:
         others |= 1 << site.position
     for place in range(bound[level, BOUND.place], bound[level, BOUND.end]):
-        bound[level, BOUND.t], bound[level, BOUND.arrival] = state.pool[place, 0], state.pool[place, 1]
-        bound[level, BOUND.t_max] = state.pool[place, 2] if state.pool.shape[1] == 3 else state.pool[place, 0]
+        bound[level, BOUND.t], bound[level, BOUND.arrival] = (
+            state.pool[place, STORED.t],
+            state.pool[place, STORED.arrival],
+        )
+        bound[level, BOUND.t_max] = end_of(state.pool, place)
         if bound[level, BOUND.t_max] < oldest or not _fits(
             machine.program.elements, bound, alternative, level, site.position
         ):
@@ -138,8 +141,8 @@ def _bind_next(machine: Machine, site: Site, alternative: Alternative, level: in
     return False
 
 
-@woven
-def _fits(elements: Array, bound: Array, alternative: Alternative, level: int, position: int) -> bool:
+@compiled_inline
+def _fits(elements: Array, bound: Array, alternative: AlternativeRow, level: int, position: int) -> bool:
     """True if the positive at this level is distinct from the other bound ones, in order, and within the window."""
     own = alternative.element + level
     head, tail = _heads_and_tails(alternative.order)
@@ -160,7 +163,7 @@ def _fits(elements: Array, bound: Array, alternative: Alternative, level: int, p
     return True
 
 
-@bare
+@compiled_noref
 def _agrees(machine: Machine, site: Site, bound: int, before: int) -> bool:
     """True if the conditions and negations hold that the positives in `bound` decide and those in `before` did not."""
     program, scratch = machine.program, machine.scratch

@@ -20,12 +20,13 @@ from whenabouts_cloud.cep.kernel.layout import (
     NEVER,
     PENDING,
     PENDING_EVENTS,
-)  # fmt: skip
-from whenabouts_cloud.cep.kernel.program import ELEMENT, Alternative
-from whenabouts_cloud.jit import bare, inlined, woven
+    STORED,
+)
+from whenabouts_cloud.cep.kernel.program import ELEMENT, AlternativeRow
+from whenabouts_cloud.jit import compiled_inline, compiled_noref, inlined
 
 
-@bare
+@compiled_noref
 def search_plain(plain: Plain, site: Site, t: int, arrival: int, longest: int, on_arrival: bool) -> Any:
     """Emits all matches of a chain with the event at the site's position, after `infa.chain_completes` returned True."""
     bound, position, node = plain.bound, site.position, site.node
@@ -56,23 +57,23 @@ def search_plain(plain: Plain, site: Site, t: int, arrival: int, longest: int, o
 
 
 @inlined
-def _bind_next(plain: Plain, alternative: Alternative, site: Site, level: int, skipping: bool) -> bool:
+def _bind_next(plain: Plain, alternative: AlternativeRow, site: Site, level: int, skipping: bool) -> bool:
     """Binds a positive to the next event of its chain that no negation forbids; returns False if there is none."""
     bound, pool = plain.bound, plain.pool
     while True:
         place = bound[level, BOUND.place]
-        if place >= bound[level, BOUND.end] or pool[place, 0] > bound[level, BOUND.limit]:
+        if place >= bound[level, BOUND.end] or pool[place, STORED.t] > bound[level, BOUND.limit]:
             return False
         bound[level, BOUND.place] = place + 1
-        bound[level, BOUND.t], bound[level, BOUND.arrival] = pool[place, 0], pool[place, 1]
+        bound[level, BOUND.t], bound[level, BOUND.arrival] = pool[place, STORED.t], pool[place, STORED.arrival]
         if level == 0 and site.position < alternative.width - 1:
-            _limit_ends(plain, alternative, site, pool[place, 0] + alternative.window)
+            _limit_ends(plain, alternative, site, pool[place, STORED.t] + alternative.window)
         if not skipping or _skipped_are_free(plain, alternative, site.node, level):
             return True
 
 
 @inlined
-def _enter(plain: Plain, alternative: Alternative, node: int, level: int) -> None:
+def _enter(plain: Plain, alternative: AlternativeRow, node: int, level: int) -> None:
     """Starts a positive after the one before it; sets the latest time that the negations between them allow."""
     bound = plain.bound
     if level == 0:
@@ -89,16 +90,16 @@ def _enter(plain: Plain, alternative: Alternative, node: int, level: int) -> Non
     bound[level, BOUND.limit] = limit
 
 
-@woven
+@compiled_inline
 def _next_of(plain: Plain, node: int, event_class: int, t: int) -> Any:
     """Time of the first event of a class after t; FOREVER if there is none."""
     begin, end = chain_of(plain.nodes, node, event_class)
     place = first_from(plain.pool, begin, end, t + 1)
-    return plain.pool[place, 0] if place < end else FOREVER
+    return plain.pool[place, STORED.t] if place < end else FOREVER
 
 
-@woven
-def _is_free(plain: Plain, alternative: Alternative, node: int, level: int, t: int) -> bool:
+@compiled_inline
+def _is_free(plain: Plain, alternative: AlternativeRow, node: int, level: int, t: int) -> bool:
     """True if no negation between the arrived event and the positives before it forbids it."""
     for k in range(alternative.negation, alternative.negation_end):
         negation = negation_of(plain.negations, k)
@@ -108,8 +109,8 @@ def _is_free(plain: Plain, alternative: Alternative, node: int, level: int, t: i
     return _skipped_are_free(plain, alternative, node, level)
 
 
-@woven
-def _has_skipping_negation(plain: Plain, alternative: Alternative) -> bool:
+@compiled_inline
+def _has_skipping_negation(plain: Plain, alternative: AlternativeRow) -> bool:
     """True if a negation lies between two positives that are not neighbours."""
     for k in range(alternative.negation, alternative.negation_end):
         negation = negation_of(plain.negations, k)
@@ -118,8 +119,8 @@ def _has_skipping_negation(plain: Plain, alternative: Alternative) -> bool:
     return False
 
 
-@woven
-def _skipped_are_free(plain: Plain, alternative: Alternative, node: int, level: int) -> bool:
+@compiled_inline
+def _skipped_are_free(plain: Plain, alternative: AlternativeRow, node: int, level: int) -> bool:
     """True if the negations that end at this level and begin before its neighbour hold; the match's events may lie there."""
     bound, pool = plain.bound, plain.pool
     for k in range(alternative.negation, alternative.negation_end):
@@ -127,27 +128,27 @@ def _skipped_are_free(plain: Plain, alternative: Alternative, node: int, level: 
         if negation.level == level and negation.lower < level - 1:
             begin, end = chain_of(plain.nodes, node, negation.event_class)
             place = first_from(pool, begin, end, bound[negation.lower, BOUND.t] + 1)
-            while place < end and pool[place, 0] < bound[level, BOUND.t]:
-                if not is_own(bound, level + 1, pool[place, 1]):
+            while place < end and pool[place, STORED.t] < bound[level, BOUND.t]:
+                if not is_own(bound, level + 1, pool[place, STORED.arrival]):
                     return False
                 place += 1
     return True
 
 
-@woven
-def _limit_ends(plain: Plain, alternative: Alternative, site: Site, latest: int) -> None:
+@compiled_inline
+def _limit_ends(plain: Plain, alternative: AlternativeRow, site: Site, latest: int) -> None:
     """Sets where the positives after the event's position must end, for the last of them to be at `latest` or before."""
     limit = latest
     for i in range(alternative.width - 1, site.position, -1):
         begin, place = chain_of(plain.nodes, site.node, plain.elements[alternative.element + i, ELEMENT.event_class])
-        while place > begin and plain.pool[place - 1, 0] > limit:
+        while place > begin and plain.pool[place - 1, STORED.t] > limit:
             place -= 1
         plain.bound[i, BOUND.end] = place
-        limit = plain.pool[place - 1, 0] - 1 if place > begin else NEVER
+        limit = plain.pool[place - 1, STORED.t] - 1 if place > begin else NEVER
 
 
 @inlined
-def _conclude(plain: Plain, site: Site, alternative: Alternative, longest: int, on_arrival: bool) -> Any:
+def _conclude(plain: Plain, site: Site, alternative: AlternativeRow, longest: int, on_arrival: bool) -> Any:
     """Emits the bound match, or keeps it pending until no negation can be violated any more, or both."""
     bound, meta, emitted = plain.bound, plain.meta, plain.emitted
     due, at_edges = NEVER, False
@@ -181,8 +182,8 @@ def _conclude(plain: Plain, site: Site, alternative: Alternative, longest: int, 
     return DONE
 
 
-@woven
-def _edges_are_free(plain: Plain, alternative: Alternative, node: int) -> Any:
+@compiled_inline
+def _edges_are_free(plain: Plain, alternative: AlternativeRow, node: int) -> Any:
     """(True if no leading or trailing negation is violated, time from which none can be, less the longest stamp)."""
     bound, pool, count = plain.bound, plain.pool, alternative.width
     due = NEVER
@@ -190,23 +191,23 @@ def _edges_are_free(plain: Plain, alternative: Alternative, node: int) -> Any:
         negation = negation_of(plain.negations, k)
         if negation.level >= 0:
             continue
-        a, b = bound[count - 1, BOUND.t] - alternative.window, bound[0, BOUND.t] + alternative.window
+        begin, end = bound[count - 1, BOUND.t] - alternative.window, bound[0, BOUND.t] + alternative.window
         for i in range(count):  # in time order: the latest left positive and the earliest right one count
             if negation.left >> i & 1:
-                a = bound[i, BOUND.t] + 1
+                begin = bound[i, BOUND.t] + 1
             if negation.right >> (count - 1 - i) & 1:
-                b = bound[count - 1 - i, BOUND.t] - 1
-        due = max(due, b + 1)
-        begin, end = chain_of(plain.nodes, node, negation.event_class)
-        place = first_from(pool, begin, end, a)
-        while place < end and pool[place, 0] <= b:
-            if not is_own(bound, count, pool[place, 1]):
+                end = bound[count - 1 - i, BOUND.t] - 1
+        due = max(due, end + 1)
+        first, last = chain_of(plain.nodes, node, negation.event_class)
+        place = first_from(pool, first, last, begin)
+        while place < last and pool[place, STORED.t] <= end:
+            if not is_own(bound, count, pool[place, STORED.arrival]):
                 return False, due
             place += 1
     return True, due
 
 
-@bare
+@compiled_noref
 def _keep_pending(plain: Plain, site: Site, count: int, due: int) -> bool:
     """Keeps the bound match pending; returns False if there is no room."""
     meta, pending, bound = plain.meta, plain.pending, plain.bound

@@ -11,10 +11,10 @@ from whenabouts_cloud.cep.kernel.emit import AGAIN, NO_POSITION, breaks, negates
 from whenabouts_cloud.cep.kernel.finality import bind_pending, enter, free_pending, is_own, leave
 from whenabouts_cloud.cep.kernel.layout import BOUND, DONE, META, MORE_RETRACTED, NODE, PENDING, Results, State
 from whenabouts_cloud.cep.kernel.program import ELEMENT
-from whenabouts_cloud.jit import Array, bare, inlined, woven
+from whenabouts_cloud.jit import Array, compiled_inline, compiled_noref, inlined
 
 
-@woven
+@compiled_inline
 def begin_stage(meta: Array) -> None:
     """Remembers the number of filled rows of the results, for `undo`."""
     meta[META.group], meta[META.retracted_group] = meta[META.emitted], meta[META.retracted]
@@ -22,7 +22,7 @@ def begin_stage(meta: Array) -> None:
     meta[META.staged] = -1
 
 
-@bare
+@compiled_noref
 def undo(state: State) -> None:
     """Undoes the changes of this event's search, which will be repeated."""
     meta = state.meta
@@ -34,7 +34,7 @@ def undo(state: State) -> None:
         free_pending(state, place)
 
 
-@bare
+@compiled_noref
 def retract(machine: Machine, node: int, c: int, event: Event) -> Any:
     """Retracts the emitted matches of the node that an event of a class violates; names them by their place in `pending`."""
     program, state, scratch = machine.program, machine.state, machine.scratch
@@ -80,7 +80,7 @@ def _write_retraction(machine: Machine, v: int, place: int) -> Any:
     return DONE
 
 
-@bare
+@compiled_noref
 def commit(state: State, out: Results) -> None:
     """Commits a complete search: its new matches become pending, the retracted ones no longer are."""
     meta, pending = state.meta, state.pending
@@ -95,7 +95,7 @@ def commit(state: State, out: Results) -> None:
         enter(state, place)
 
 
-@woven
+@compiled_inline
 def number_rows(meta: Array, out: Results, spare: Array, arrival: int) -> None:
     """Writes the event's index to the rows emitted and retracted at it, and sorts them lexicographically."""
     if meta[META.emitted] > meta[META.group]:
@@ -108,7 +108,7 @@ def number_rows(meta: Array, out: Results, spare: Array, arrival: int) -> None:
         sort_rows(out.retracted, out.retracted_which, meta[META.retracted_group], meta[META.retracted], spare)
 
 
-@bare
+@compiled_noref
 def sort_rows(rows: Array, which: Array, first: int, last: int, spare: Array) -> None:
     """Sorts rows [first, last) lexicographically, then by pattern: by Shell sort (insertion sort for up to 16 rows)."""
     step = 1
@@ -135,7 +135,7 @@ def sort_rows(rows: Array, which: Array, first: int, last: int, spare: Array) ->
         step //= 3
 
 
-@bare
+@compiled_noref
 def _later(rows: Array, which: Array, a: int, b: int) -> bool:
     """True if row a belongs behind row b."""
     for column in range(rows.shape[1]):
@@ -144,7 +144,7 @@ def _later(rows: Array, which: Array, a: int, b: int) -> bool:
     return bool(len(which) > 0 and which[a] > which[b])
 
 
-@bare
+@compiled_noref
 def _behind(rows: Array, which: Array, a: int, spare: Array, own: int) -> bool:
     """True if row a belongs behind the spare row."""
     for column in range(rows.shape[1]):

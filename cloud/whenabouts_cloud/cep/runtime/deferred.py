@@ -36,15 +36,15 @@ class Decided(NamedTuple):
     removed: Rows
 
 
-class Offered:
+class CandidateDecisions:
     """Decides candidates; keeps the emitted ones that may still be retracted, and those that wait for a skip."""
 
     def __init__(self, compiled: Compiled) -> None:
         self.live: set[int] = set()  # serials of emitted matches that may still be retracted
         self.skippers: dict[int, Skipper] = {}
-        self.follow(compiled)
+        self.set_plans(compiled)
 
-    def follow(self, compiled: Compiled) -> None:
+    def set_plans(self, compiled: Compiled) -> None:
         """Decides for these patterns from now on; those that were there before keep their state."""
         self.compiled = compiled
         self.skippers = {
@@ -64,17 +64,17 @@ class Offered:
             mine = candidates[at]
             kind = mine[:, CANDIDATE.kind]
             events = _gather(negated, mine[:, CANDIDATE.negated], end[at])
-            keep, probability = self._ask(alternative, mine, events, clocks, base, kind == FIRST)
+            keep, probability = self._refine(alternative, mine, events, clocks, base, kind == FIRST)
             if (kind == LATE_REMOVED).any():
                 late = np.flatnonzero((kind == LATE_REMOVED) & keep)
                 events = _gather(negated, mine[late, CANDIDATE.negated], end[at[late]])
                 events = _with_late(events, mine[late], stamps)
-                still, _ = self._ask(alternative, mine[late], events, clocks, base, np.zeros(len(late), np.bool_))
+                still, _ = self._refine(alternative, mine[late], events, clocks, base, np.zeros(len(late), np.bool_))
                 keep[late[still]] = False
             rows = self._rows(alternative, mine, probability)
             for which in (LATE_ADDED, LATE_REMOVED):
                 decided[which].append(_pick(rows, keep & (kind == which)))
-            emitted, back = self._course(mine, keep)
+            emitted, back = self._emit_and_retract(mine, keep)
             number, _ = self.compiled.alternatives[alternative]
             if number in self.skippers:
                 self._hold_back(number, alternative, mine[emitted], _pick(rows, emitted))
@@ -99,7 +99,7 @@ class Offered:
         """Forgets matches that can no longer be retracted: all but those with these serials."""
         self.live &= set(waiting.tolist())
 
-    def _ask(
+    def _refine(
         self,
         alternative: int,
         rows: Array,
@@ -126,7 +126,7 @@ class Offered:
         keep, probability = refine(one, plan, t, t_max, gaps, ids - base, clocks, exact=exact)
         return np.array(keep), probability if plan.mode == "over" else np.full(len(rows), np.nan)
 
-    def _course(self, rows: Array, keep: Array) -> tuple[Array, Array]:
+    def _emit_and_retract(self, rows: Array, keep: Array) -> tuple[Array, Array]:
         """Masks of the candidates to emit and of those to retract."""
         emitted, back = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
         emitted[:] = keep & (rows[:, CANDIDATE.kind] == FIRST)
@@ -186,10 +186,10 @@ def _with_late(events: tuple[Array, Array], rows: Array, stamps: dict[int, tuple
         for n in range(62)
         if int(row[CANDIDATE.serial]) >> n & 1
     ]
-    added = np.array(more, np.int64).reshape(-1, 5)
-    owner = np.concatenate([owner, added[:, 4]])
+    added = np.array(more, np.int64).reshape(-1, len(NEGATED_EVENT) + 1)
+    owner = np.concatenate([owner, added[:, len(NEGATED_EVENT)]])
     order = np.argsort(owner, kind="stable")
-    return np.concatenate([lists, added[:, :4]])[order], owner[order]
+    return np.concatenate([lists, added[:, : len(NEGATED_EVENT)]])[order], owner[order]
 
 
 def _pick(rows: Rows, mask: Array) -> Rows:

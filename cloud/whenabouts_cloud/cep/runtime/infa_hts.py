@@ -27,8 +27,11 @@ from whenabouts_cloud.cep.kernel.compile_plans import compile_plans, hold_of
 from whenabouts_cloud.cep.kernel.conditions import of_columns
 from whenabouts_cloud.cep.kernel.finality import raise_source
 from whenabouts_cloud.cep.kernel.layout import (
+    CHANGE,
+    CHANGE_INDICES,
     DONE,
     FOREVER,
+    INTERVAL_WIDTH,
     META,
     MORE_ADDED,
     MORE_CANDIDATES,
@@ -44,6 +47,7 @@ from whenabouts_cloud.cep.kernel.layout import (
     NODE,
     PENDING,
     PER_FEED,
+    POINT_WIDTH,
     STOPPED,
     Block,
     Results,
@@ -51,7 +55,7 @@ from whenabouts_cloud.cep.kernel.layout import (
 from whenabouts_cloud.cep.kernel.program import ALTERNATIVE
 from whenabouts_cloud.cep.runtime import snapshot, store
 from whenabouts_cloud.cep.runtime.active_patterns import Running
-from whenabouts_cloud.cep.runtime.deferred import Offered
+from whenabouts_cloud.cep.runtime.deferred import CandidateDecisions
 from whenabouts_cloud.cep.runtime.held_clocks import HeldClocks
 from whenabouts_cloud.cep.runtime.output import Out
 from whenabouts_cloud.cep.runtime.resize_for_patterns import changed
@@ -99,11 +103,11 @@ class Engine:
         self.state = store.new_state(c.classes, c.most, len(c.attributes), 1)
         self.scratch = store.new_scratch(len(c.attributes), c.width)
         self.codes: dict[int, int] = {}  # leaf of each source in the tree
-        self.offered = Offered(c)
-        self.offers = bool(c.program.alternatives[:, ALTERNATIVE.offered].any())
+        self.candidates = CandidateDecisions(c)
+        self.offers = bool(c.program.alternatives[:, ALTERNATIVE.decided_outside].any())
         self.clocks = HeldClocks(running.causal)
         for source in sources or ():
-            self._leaf(source, NEVER)
+            self._add_source(source, NEVER)
 
     @property
     def plans(self) -> dict[int, Plan]:
@@ -204,7 +208,7 @@ class Engine:
                 raise ValueError("frontier by source: found order kbound, expected source, or one number for all")
             by_source = {whole("source", source): moment("frontier", at) for source, at in frontier.items()}
             for source, watermark in by_source.items():
-                self._leaf(source, FOREVER)
+                self._add_source(source, FOREVER)
                 reached = raise_source(self.state.tree, self.codes[source], min(watermark, FOREVER - 1))
                 meta = self.state.meta
             if by_source:
@@ -222,7 +226,7 @@ class Engine:
         self._fit()
         return snapshot.dump(snapshot.Saved(
             self.running, self.type_names, self.emit, self.order, self.k, self.compiled.longest, list(self.codes),
-            self.offered.live, self.offered.skippers, self.clocks, self.state,
+            self.candidates.live, self.candidates.skippers, self.clocks, self.state,
         ))  # fmt: skip
 
     @classmethod
@@ -236,7 +240,7 @@ class Engine:
         engine = cls(saved.running, saved.type_names, saved.emit, saved.order, saved.k, None, saved.longest)
         engine.state, engine.clocks = saved.state, saved.clocks
         engine.codes = {source: leaf for leaf, source in enumerate(saved.sources)}
-        engine.offered.live, engine.offered.skippers = saved.live, saved.skippers
+        engine.candidates.live, engine.candidates.skippers = saved.live, saved.skippers
         return engine
 
     def _check(self, plan: Plan) -> None:
@@ -257,8 +261,8 @@ class Engine:
             self.state.meta[META.forgotten] = max(int(self.state.meta[META.forgotten]), self._past(old.hold))
         self.state = changed(self.state, old, c, settled)
         self.scratch = store.new_scratch(len(c.attributes), c.width)
-        self.offered.follow(c)
-        self.offers = bool(c.program.alternatives[:, ALTERNATIVE.offered].any())
+        self.candidates.set_plans(c)
+        self.offers = bool(c.program.alternatives[:, ALTERNATIVE.decided_outside].any())
         if running.causal != self.clocks.wanted:
             self.clocks = HeldClocks(running.causal, self.fed)
         self.compiled, self._fits = c, True
@@ -275,15 +279,15 @@ class Engine:
             if (end < begin).any():
                 row = int(np.argmax(end < begin))
                 raise ValueError(f"t_max of event {row}: found {end[row]}, expected {begin[row]} or later, its t")
-            if self.state.pool.shape[1] == 2 and (end > begin).any():
-                self.state = store.more_pool(self.state, 3)
-            elif self.state.pool.shape[1] == 2:
+            if self.state.pool.shape[1] == POINT_WIDTH and (end > begin).any():
+                self.state = store.more_pool(self.state, INTERVAL_WIDTH)
+            elif self.state.pool.shape[1] == POINT_WIDTH:
                 end = np.empty(0, np.int64)
         leaves = np.empty(0, np.int64)
         if self.order == "source":
             if source is None:
                 raise ValueError("source: found none, expected a column of sources for order source")
-            leaves = self._leaves(column("source", source, count))
+            leaves = self._source_places(column("source", source, count))
         columns = self._attributes(attributes or {}, count)
         columns["t_min"], columns["t_max"] = begin, end if len(end) else begin
         stored = np.empty((count, len(self.compiled.attributes)))
@@ -293,7 +297,7 @@ class Engine:
         for row, (types, steps) in enumerate(self.compiled.conditions):
             rows = np.flatnonzero(np.isin(kinds, types))
             true[row, rows] = of_columns(steps, columns, rows)
-        frontiers = np.empty(count if self.offered.skippers else 0, np.int64)
+        frontiers = np.empty(count if self.candidates.skippers else 0, np.int64)
         return Block(kinds, keys, begin, end, leaves, stored, true, frontiers)
 
     def _attributes(self, attributes: Mapping[str, Any], count: int) -> dict[str, Array]:
@@ -308,7 +312,7 @@ class Engine:
                 raise ValueError(f"attribute {name}: found shape {columns[name].shape}, expected ({count},)")
         return columns
 
-    def _leaf(self, source: int, watermark: int) -> None:
+    def _add_source(self, source: int, watermark: int) -> None:
         """Add a source to the tournament tree; at FOREVER it does not count until its first event or heartbeat."""
         if source in self.codes:
             return
@@ -319,10 +323,10 @@ class Engine:
         if watermark != FOREVER:
             raise_source(self.state.tree, self.codes[source], watermark)
 
-    def _leaves(self, source: Array) -> Array:
+    def _source_places(self, source: Array) -> Array:
         known, inverse = np.unique(source, return_inverse=True)
         for code in known.tolist():
-            self._leaf(code, FOREVER)
+            self._add_source(code, FOREVER)
         return np.array([self.codes[code] for code in known.tolist()], np.int64)[inverse] if len(known) else source
 
     def _run(self, block: Block | None, step: Callable[[Machine, Setting], Any]) -> Out:
@@ -389,7 +393,7 @@ class Engine:
             (_cut(out.emitted, emitted), _cut(out.emitted_at, emitted), which, np.ones(emitted)),
             (_cut(out.retracted, back), _cut(out.retracted_at, back), _cut(out.retracted_which, back), np.ones(back)),
             *(
-                (rows[:, 2:], rows[:, 0], rows[:, 1], np.ones(len(rows)))
+                (rows[:, CHANGE_INDICES:], rows[:, CHANGE.moment], rows[:, CHANGE.pattern], np.ones(len(rows)))
                 for rows in (out.added[:added], out.removed[:removed])
             ),
         ]
@@ -413,18 +417,18 @@ class Engine:
         if block is not None:
             end = block.t_max if len(block.t_max) else block.t
             stamps = {i: (int(block.t[i - fed]), int(end[i - fed])) for i in late.tolist()}
-        decided = self.offered.decide(
+        decided = self.candidates.decide(
             out.candidates[: int(meta[META.candidates])], out.negated[: int(meta[META.negated_events])], stamps,
             self.clocks.known, self.clocks.base,
         )  # fmt: skip
         frontiers = np.empty(0, np.int64) if block is None else block.frontier[:taken]
-        skipped = self.offered.skipped(int(meta[META.frontier]), frontiers, fed)
+        skipped = self.candidates.skipped(int(meta[META.frontier]), frontiers, fed)
         for n, more in enumerate((decided.emitted, decided.retracted, decided.added, decided.removed)):
             parts[n] = tuple(np.concatenate([a, b]) for a, b in zip(parts[n], more, strict=True))
         parts[0] = tuple(np.concatenate([a, b]) for a, b in zip(parts[0], skipped, strict=True))
-        if len(self.offered.live) > 2 * int(meta[META.pending]) + LIVE:
+        if len(self.candidates.live) > 2 * int(meta[META.pending]) + LIVE:
             waiting = self.state.pending[: int(meta[META.pending_top])]
-            self.offered.keep_live(waiting[waiting[:, PENDING.node] >= 0, PENDING.serial])
+            self.candidates.keep_live(waiting[waiting[:, PENDING.node] >= 0, PENDING.serial])
 
 
 def _cut(rows: Array, count: int) -> Array:

@@ -19,7 +19,7 @@ from whenabouts_cloud.cep.kernel.layout import (
     State,
 )
 from whenabouts_cloud.cep.runtime.store import WAITING, more_pool
-from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.jit import Array, compiled_noref
 
 
 def changed(state: State, old: Compiled, new: Compiled, settled: Collection[int]) -> State:
@@ -96,7 +96,7 @@ def _pending(state: State, old: Compiled, new: Compiled) -> tuple[Array, Array]:
     return pending, values.reshape(room, new.most * len(new.attributes))
 
 
-@bare
+@compiled_noref
 def _enter_all(state: State, count: int) -> None:
     """Enter the first `count` matches as pending."""
     for place in range(count):
@@ -104,7 +104,7 @@ def _enter_all(state: State, count: int) -> None:
     state.meta[META.pending_top] = count
 
 
-@bare
+@compiled_noref
 def _forget_empty(slots: Array, nodes: Array, meta: Array) -> None:
     """Remove the empty per-key event lists."""
     for node in range(meta[META.node_top]):

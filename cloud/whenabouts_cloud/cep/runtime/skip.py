@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from whenabouts_cloud.cep.kernel.layout import NEVER
-from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.jit import Array, compiled_noref
 from whenabouts_cloud.pattern.plan import Plan
 
 # Columns of a waiting match: key, t_max of its last positive, (t, index) of each positive in order, its row.
@@ -24,7 +24,7 @@ KEY, END, T, INDEX = 0, 1, 2, 3
 class Skipper:
     """Keeps the matches of one plan until they are decided.
 
-    `waiting` are rows as above, `probability` the probability of each; `past` are rows of key, ascending, and end of its
+    `waiting` are rows as above, `probability` the probability of each; `past` are rows of KEY, ascending, and END of its
     last match that remained.
     """
 
@@ -59,13 +59,13 @@ class Skipper:
         kept = due[remains]
         if self.past_last:
             ends = np.concatenate([self.past, kept[:, [KEY, END]]])
-            ends = ends[np.lexsort((ends[:, 1], ends[:, 0]))]
-            latest = np.append(ends[1:, 0] != ends[:-1, 0], True)
-            self.past = ends[latest & (ends[:, 1] + self.wait >= frontier)]
+            ends = ends[np.lexsort((ends[:, END], ends[:, KEY]))]
+            latest = np.append(ends[1:, KEY] != ends[:-1, KEY], True)
+            self.past = ends[latest & (ends[:, END] + self.wait >= frontier)]
         return kept[:, T] + self.wait + 1, kept[:, T + 2 * self.most :], probability[remains]
 
 
-@bare
+@compiled_noref
 def _choose(rows: Array, order: Array, most: int, past_last: bool, past: Array, remains: Array) -> None:
     """Marks the rows that remain; in `order`, rows of the same key and first event are adjacent, in time order."""
     key, end, one = 0, NEVER, 0
@@ -85,12 +85,12 @@ def _choose(rows: Array, order: Array, most: int, past_last: bool, past: Array, 
         remains[best] = True
 
 
-@bare
+@compiled_noref
 def _same_first(rows: Array, a: int, b: int) -> bool:
     return bool(rows[a, KEY] == rows[b, KEY] and rows[a, T] == rows[b, T] and rows[a, INDEX] == rows[b, INDEX])
 
 
-@bare
+@compiled_noref
 def _before(rows: Array, a: int, b: int, most: int) -> bool:
     """True if match a comes before match b, by events, then by places."""
     for column in range(T, T + 2 * most):
@@ -102,14 +102,14 @@ def _before(rows: Array, a: int, b: int, most: int) -> bool:
     return False
 
 
-@bare
+@compiled_noref
 def _end_of(past: Array, key: int) -> Any:
     """End of the last match of a key that remained, NEVER if there is none."""
     begin, end = 0, len(past)
     while begin < end:
         middle = (begin + end) >> 1
-        if past[middle, 0] < key:
+        if past[middle, KEY] < key:
             begin = middle + 1
         else:
             end = middle
-    return past[begin, 1] if begin < len(past) and past[begin, 0] == key else NEVER
+    return past[begin, END] if begin < len(past) and past[begin, KEY] == key else NEVER

@@ -12,14 +12,19 @@ from whenabouts_cloud.cep.kernel.layout import (
     CANDIDATE_EVENTS,
     CHAIN_WORDS,
     CHAINS,
+    CHANGE_INDICES,
     EMPTY_NODE,
     FOREVER,
     META,
     META_WORDS,
+    NEGATED_EVENT,
     NEVER,
     NODE,
     PENDING,
     PENDING_EVENTS,
+    POINT_WIDTH,
+    SLOT,
+    TIMER,
     Results,
     Scratch,
     State,
@@ -27,7 +32,7 @@ from whenabouts_cloud.cep.kernel.layout import (
 from whenabouts_cloud.cep.runtime.checksum import opened, with_checksum
 from whenabouts_cloud.jit import Array
 
-POOL, MAIN_NODES, WAITING, ROWS = 1 << 8, 1 << 5, 1 << 5, 1 << 10  # initial places
+POOL, EVENT_LISTS, WAITING, ROWS = 1 << 8, 1 << 5, 1 << 5, 1 << 10  # initial places
 POOL_GROWTH = 1.1  # little, so that unused room stays small compared with the stored events
 POOL_SPARE = 1.25  # a pool with more spare room than this shrinks when it is packed
 NODE_GROWTH = 1.25
@@ -40,14 +45,15 @@ def new_state(classes: int, most: int, attributes: int, sources: int) -> State:
     meta[[META.frontier, META.newest, META.swept, META.forgotten]] = NEVER
     meta[META.pool_top], meta[META.node_top] = 4, 2
     meta[[META.pending_free, META.staged]] = -1
-    nodes = np.zeros((MAIN_NODES, CHAINS + CHAIN_WORDS * classes), np.int64)
+    nodes = np.zeros((EVENT_LISTS, CHAINS + CHAIN_WORDS * classes), np.int64)
     for node in range(2):
         clear(nodes, node, 0)
     leaves = 1 << max(0, sources - 1).bit_length()
     return State(
-        np.zeros((4 * MAIN_NODES, 2), np.int64), nodes, np.zeros((POOL, 2), np.int64), np.zeros((POOL, attributes)),
+        np.zeros((4 * EVENT_LISTS, len(SLOT)), np.int64), nodes, np.zeros((POOL, POINT_WIDTH), np.int64),
+        np.zeros((POOL, attributes)),
         np.zeros((WAITING, PENDING_EVENTS + 3 * most), np.int64), np.zeros((WAITING, most * attributes)),
-        np.zeros((WAITING, 2), np.int64), np.full(2 * leaves, FOREVER), meta,
+        np.zeros((WAITING, len(TIMER)), np.int64), np.full(2 * leaves, FOREVER), meta,
     )  # fmt: skip
 
 
@@ -59,8 +65,9 @@ def new_results(width: int, most: int, plans: int, rows: int = ROWS) -> Results:
 
     return Results(
         np.empty((rows, width), np.int64), np.empty(rows, np.int64), np.empty(rows if plans > 1 else 0, np.int64),
-        table(width), np.empty(ROWS, np.int64), np.empty(ROWS, np.int64), np.empty(ROWS, np.int64), table(width + 2),
-        table(width + 2), table(CANDIDATE_EVENTS + 3 * most), table(4),
+        table(width), np.empty(ROWS, np.int64), np.empty(ROWS, np.int64), np.empty(ROWS, np.int64),
+        table(CHANGE_INDICES + width),
+        table(CHANGE_INDICES + width), table(CANDIDATE_EVENTS + 3 * most), table(len(NEGATED_EVENT)),
     )  # fmt: skip
 
 
@@ -81,13 +88,13 @@ def larger(array: Array, factor: float = 2.0) -> Array:
 def more_nodes(state: State) -> State:
     """Room for more keys, and a hash table that is less than half full."""
     nodes = larger(state.nodes, NODE_GROWTH)
-    slots = np.zeros((1 << (2 * len(nodes) + 4).bit_length(), 2), np.int64)
+    slots = np.zeros((1 << (2 * len(nodes) + 4).bit_length(), len(SLOT)), np.int64)
     rehash(slots, nodes, int(state.meta[META.node_top]))
     return state._replace(slots=slots, nodes=nodes)
 
 
 def more_pool(state: State, columns: int | None = None) -> State:
-    """Room for more events, with all blocks repacked; `columns` is 3 once stamps are intervals."""
+    """Room for more events, with all blocks repacked; `columns` is INTERVAL_WIDTH once stamps are intervals."""
     needed, largest = packed_places(state.nodes, state.meta)
     places = max(POOL, int(needed * POOL_GROWTH) + largest + 64)
     if places < len(state.pool) < places * POOL_SPARE:  # the number of stored events swings with each sweep
@@ -176,7 +183,7 @@ def load(blob: bytes) -> tuple[dict[str, Any], State, dict[str, Array]]:
         arrays[name] = larger(arrays[name], 1.0)
     heap_room = max(len(arrays["pending"]), len(arrays["heap"]))
     arrays["heap"] = larger(arrays["heap"], heap_room / max(1, len(arrays["heap"])))
-    slots = np.zeros((1 << (2 * len(arrays["nodes"]) + 4).bit_length(), 2), np.int64)
+    slots = np.zeros((1 << (2 * len(arrays["nodes"]) + 4).bit_length(), len(SLOT)), np.int64)
     rehash(slots, arrays["nodes"], int(arrays["meta"][META.node_top]))
     more = {name: arrays.pop(name) for name in list(arrays) if name not in State._fields}
     return header, State(slots=slots, **arrays), more

@@ -17,7 +17,7 @@ overlap, and those between are found step by step. Cost O(n^2) for a verdict, O(
 
 from typing import Any
 
-from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.jit import Array, compiled_noref
 from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.layout import Ring
 
@@ -32,7 +32,7 @@ LEAST, CHOICE, GREATEST, FROM, TO, BEGIN, BEGIN_HI, ABOVE, BEST, COUNT, WORK = r
 OPEN = 1 << 61  # the last state of a run that still goes on
 
 
-@bare
+@compiled_noref
 def entered(ring: Ring, k: int) -> None:
     """Records which run the newest state of process k belongs to."""
     head = ring.heads[k]
@@ -52,7 +52,7 @@ def entered(ring: Ring, k: int) -> None:
     head[NEWEST], head[NEWEST_RUN], head[NEWEST_RUN_HI] = number, row[layout.RUN], row[layout.RUN_HI]
 
 
-@bare
+@compiled_noref
 def next_true(ring: Ring, p: int, number: int) -> Any:
     """The first state of the window from `number` on in which the predicate holds, or -1."""
     width, end = ring.heads[p, layout.WIDTH], ring.heads[p, layout.NEXT]
@@ -63,7 +63,7 @@ def next_true(ring: Ring, p: int, number: int) -> Any:
     return -1
 
 
-@bare
+@compiled_noref
 def overlap(ring: Ring, work: Array, emitted: Array) -> Any:
     """True if runs with a state in the window certainly overlapped; emits new ones. Each window must have a true state."""
     heads = ring.heads
@@ -81,7 +81,7 @@ def overlap(ring: Ring, work: Array, emitted: Array) -> Any:
     return True
 
 
-@bare
+@compiled_noref
 def whole_run(ring: Ring, work: Array, p: int, number: int) -> Any:
     """Loads the first run of process p from a state on, as far as it is known; False if there is none."""
     number = next_true(ring, p, number)
@@ -97,7 +97,7 @@ def whole_run(ring: Ring, work: Array, p: int, number: int) -> Any:
     return True
 
 
-@bare
+@compiled_noref
 def settle_runs(ring: Ring, work: Array) -> Any:
     """Moves each process on to its next run until every run began before every other ended; False if no run is left.
 
@@ -115,7 +115,7 @@ def settle_runs(ring: Ring, work: Array) -> Any:
     return True
 
 
-@bare
+@compiled_noref
 def outlasts(ring: Ring, work: Array, j: int) -> Any:
     """True if all other runs are known to have begun before the run of process j ended."""
     end = work[TO, j]
@@ -133,7 +133,7 @@ def outlasts(ring: Ring, work: Array, j: int) -> Any:
     return failed == 0
 
 
-@bare
+@compiled_noref
 def begins_before_end(ring: Ring, work: Array, i: int, j: int) -> Any:
     """True if the run of process i is known to have begun before the run of j ended."""
     end = work[TO, j]
@@ -141,7 +141,7 @@ def begins_before_end(ring: Ring, work: Array, i: int, j: int) -> Any:
     return row[layout.ROW + i] >= work[BEGIN, i] or work[BEGIN_HI, i] < row[layout.LO]
 
 
-@bare
+@compiled_noref
 def previous_true(ring: Ring, p: int, number: int) -> Any:
     """The last state of the window up to `number` in which the predicate holds, or -1."""
     first, width = ring.heads[p, layout.FIRST], ring.heads[p, layout.WIDTH]
@@ -152,7 +152,7 @@ def previous_true(ring: Ring, p: int, number: int) -> Any:
     return -1
 
 
-@bare
+@compiled_noref
 def choose(ring: Ring, work: Array, p: int, number: int) -> None:
     """Selects the run that a true state belongs to."""
     head = ring.heads[p]
@@ -161,13 +161,13 @@ def choose(ring: Ring, work: Array, p: int, number: int) -> None:
     whole_run(ring, work, p, number)
 
 
-@bare
+@compiled_noref
 def first_of(ring: Ring, work: Array, p: int) -> Any:
     """The number of the first state of the selected run of a process."""
     return ring.window[p, work[FROM, p] % ring.heads[p, layout.WIDTH], layout.RUN]
 
 
-@bare
+@compiled_noref
 def back(ring: Ring, work: Array, p: int, new: bool) -> Any:
     """Moves a process to its previous run; False if there is none, or with `new` if it is older than the emitted one."""
     number = previous_true(ring, p, work[FROM, p] - 1)
@@ -177,7 +177,7 @@ def back(ring: Ring, work: Array, p: int, new: bool) -> Any:
     return not new or first_of(ring, work, p) >= ring.heads[p, RUN]
 
 
-@bare
+@compiled_noref
 def descend_runs(ring: Ring, work: Array, new: bool) -> Any:
     """Moves a choice of runs down to the latest overlap not later than it; False if there is none, or with `new` no new one.
 
@@ -199,7 +199,7 @@ def descend_runs(ring: Ring, work: Array, new: bool) -> Any:
     return True
 
 
-@bare
+@compiled_noref
 def emit(ring: Ring, work: Array, emitted: Array) -> None:
     """Appends all overlaps later than the last emitted one, the earliest first, down from the latest, which is selected."""
     n = len(ring.heads)
@@ -220,7 +220,7 @@ def emit(ring: Ring, work: Array, emitted: Array) -> None:
         begin, end = begin + 1, end - 1
 
 
-@bare
+@compiled_noref
 def step_down(ring: Ring, work: Array) -> Any:
     """Moves from the selected overlap to the next earlier one that has not been emitted; False if there is none."""
     heads = ring.heads

@@ -15,7 +15,7 @@ Cost O(n^2 w) per state, in practice three to five passes over n^2 numbers.
 
 from typing import Any, NamedTuple
 
-from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.jit import Array, compiled_noref
 from whenabouts_cloud.latwin.conjunction.overlaps import (
     BEGIN,
     BEGIN_HI,
@@ -68,7 +68,7 @@ class Answers(NamedTuple):
 POSSIBLY, DEFINITELY, IN_WINDOW, RETRACTED = 1, 2, 4, 8
 
 
-@bare
+@compiled_noref
 def push(detection: Detection, process: int, number: int, clock: Array, lo: int, hi: int, holds: int) -> Any:
     """Processes a report of a state: the verdict over all windows since the last call, or an error of `ring.accept`."""
     ring, work, emitted = detection
@@ -95,21 +95,21 @@ def push(detection: Detection, process: int, number: int, clock: Array, lo: int,
     return verdict
 
 
-@bare
+@compiled_noref
 def push_evidence(detection: Detection, process: int, number: int, clock: Array, lo: int) -> Any:
     """Processes a clock heartbeat: result as `push`, errors as `ring.note`."""
     status = note(detection.ring, process, number, clock, lo)
     return status if status < 0 else settle(detection)
 
 
-@bare
+@compiled_noref
 def push_renewal(detection: Detection, process: int, number: int) -> Any:
     """Restarts a process: result as `push`, errors as `ring.renew`."""
     status = renew(detection.ring, process, number)
     return status if status < 0 else settle(detection)
 
 
-@bare
+@compiled_noref
 def settle(detection: Detection) -> Any:
     """The verdict over the current windows and over all windows that the releases produce."""
     ring, work, emitted = detection
@@ -126,7 +126,7 @@ def settle(detection: Detection) -> Any:
     return verdict
 
 
-@bare
+@compiled_noref
 def first_wrong(reports: Reports) -> Any:
     """The first row that is not a report of a group, and its status; or the number of rows and 0."""
     for i in range(len(reports.process)):
@@ -138,7 +138,7 @@ def first_wrong(reports: Reports) -> Any:
     return len(reports.process), 0
 
 
-@bare
+@compiled_noref
 def feed(detection: Detection, reports: Reports, begin: int, answers: Answers, filled: int) -> Any:
     """Processes many reports from row `begin` on, all of them valid: writes verdicts, and overlaps from row `filled` on.
 
@@ -159,7 +159,7 @@ def feed(detection: Detection, reports: Reports, begin: int, answers: Answers, f
     return len(process), filled
 
 
-@bare
+@compiled_noref
 def retracted(ring: Ring, k: int) -> Any:
     """RETRACTED if a release of process k refutes all CGSs that the last verdict called possible.
 
@@ -176,7 +176,7 @@ def retracted(ring: Ring, k: int) -> Any:
     return 0
 
 
-@bare
+@compiled_noref
 def judge(ring: Ring, work: Array, emitted: Array) -> Any:
     """The verdict over the current windows."""
     heads = ring.heads
@@ -196,7 +196,7 @@ def judge(ring: Ring, work: Array, emitted: Array) -> Any:
     return verdict
 
 
-@bare
+@compiled_noref
 def climb(ring: Ring, work: Array, line: int, true: bool) -> Any:
     """Moves a choice of states up to the least CGS above it, of true states if `true`; False if there is none."""
     heads, window = ring.heads, ring.window
@@ -220,7 +220,7 @@ def climb(ring: Ring, work: Array, line: int, true: bool) -> Any:
     return True
 
 
-@bare
+@compiled_noref
 def descend(ring: Ring, work: Array, line: int) -> None:
     """Moves a choice of states down to the greatest CGS below it, which must exist."""
     heads, window = ring.heads, ring.window
@@ -241,7 +241,7 @@ def descend(ring: Ring, work: Array, line: int) -> None:
                     moved = True
 
 
-@bare
+@compiled_noref
 def every_way(ring: Ring, work: Array) -> Any:
     """The paper's Def, for windows that hold a CGS: runs are cut at the least and the greatest one, as in `settle_runs`."""
     heads = ring.heads
@@ -263,7 +263,7 @@ def every_way(ring: Ring, work: Array) -> Any:
     return True
 
 
-@bare
+@compiled_noref
 def cut_run(ring: Ring, work: Array, p: int, number: int) -> Any:
     """Loads the first run of process p from a state on, between the least and the greatest CGS; False if there is none."""
     number = next_true(ring, p, number)

@@ -11,7 +11,7 @@ each digit.
 
 from typing import Any, NamedTuple
 
-from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.jit import Array, compiled_noref
 
 PIECE = 4096  # words
 LEAF = 2
@@ -27,7 +27,7 @@ class Code(NamedTuple):
     stack: Array
 
 
-@bare
+@compiled_noref
 def leaf_word(code: Code, leaf: int, index: int) -> Any:
     """The word of a leaf at the word `index` of the box."""
     leaves = code.leaves
@@ -38,7 +38,7 @@ def leaf_word(code: Code, leaf: int, index: int) -> Any:
     return code.words[place]
 
 
-@bare
+@compiled_noref
 def lay(code: Code, leaf: int, how: int, begin: int, count: int, top: int) -> None:
     """Lays a leaf out over a piece: replaces a level of the stack, or is ANDed or ORed with it."""
     run, row = count, code.stack[top]
@@ -60,7 +60,7 @@ def lay(code: Code, leaf: int, how: int, begin: int, count: int, top: int) -> No
             row[at : at + run] = word
 
 
-@bare
+@compiled_noref
 def combine(code: Code, step: int, top: int, count: int) -> Any:
     """Performs a step that needs no leaf on a piece; returns the new top of the stack."""
     stack = code.stack
@@ -94,7 +94,7 @@ def combine(code: Code, step: int, top: int, count: int) -> Any:
     return top
 
 
-@bare
+@compiled_noref
 def at_least(code: Code, least: int, digits: int, top: int, count: int) -> Any:
     """Replaces the digits of a count by the cells where it is at least `least`; returns the new top of the stack."""
     stack = code.stack
@@ -111,7 +111,7 @@ def at_least(code: Code, least: int, digits: int, top: int, count: int) -> Any:
     return top - digits + 1
 
 
-@bare
+@compiled_noref
 def evaluate(code: Code, axes: Array, words: Array, true: Array) -> bool:
     """Sets the bits of `true` where the predicate holds; returns True if it holds in a CGS of the lattice.
 

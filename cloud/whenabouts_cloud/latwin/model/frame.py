@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.jit import Array, compiled_noref
 
 Ints = npt.NDArray[np.int64]
 
@@ -64,7 +64,7 @@ def _numbers(window: Frame, at: Ints) -> tuple[int, ...]:
     return tuple((window.first + at).tolist())
 
 
-@bare
+@compiled_noref
 def climb(first: Array, count: Array, clocks: Array, at: Array) -> bool:
     """Raises the places `at` to the least CGS above them; False if there is none.
 
@@ -89,7 +89,7 @@ def climb(first: Array, count: Array, clocks: Array, at: Array) -> bool:
     return True
 
 
-@bare
+@compiled_noref
 def descend(first: Array, count: Array, clocks: Array, at: Array) -> bool:
     """Lowers the places `at` to the greatest CGS below them; False if there is none."""
     n = len(first)

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.jit import Array, compiled_noref
 from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.layout import Ring
 
@@ -90,7 +90,7 @@ def _strides(widths: Sequence[int]) -> list[int]:
     return [int(np.prod(widths[i + 1 :])) for i in range(len(widths))]
 
 
-@bare
+@compiled_noref
 def bits_of(word: int) -> Any:
     """Number of bits set in a word."""
     word = word - ((word >> 1) & 0x5555555555555555)
@@ -99,14 +99,14 @@ def bits_of(word: int) -> Any:
     return (word * 0x0101010101010101) >> 56
 
 
-@bare
+@compiled_noref
 def places_of(box: Box, process: int, mask: int) -> Any:
     """The places along a process that a mask leaves, as bits."""
     width = box.axes[process, WIDTH]
     return (mask >> box.axes[process, OFFSET]) & (-1 if width == 64 else (1 << width) - 1)
 
 
-@bare
+@compiled_noref
 def word_of(box: Box, mask: int) -> Any:
     """The bits of a word at which a mask leaves the states of all packed processes."""
     leading = box.facts[LEADING]
@@ -118,7 +118,7 @@ def word_of(box: Box, mask: int) -> Any:
     return word
 
 
-@bare
+@compiled_noref
 def along(box: Box, process: int, place: int) -> Any:
     """The bits of a word at one place along a packed process."""
     if len(box.tables) == 1:
@@ -126,7 +126,7 @@ def along(box: Box, process: int, place: int) -> Any:
     return box.tables[process - box.facts[LEADING], 1 << place]
 
 
-@bare
+@compiled_noref
 def clear(box: Box, process: int, place: int) -> None:
     """Removes the slab of one place from the lattice."""
     words, stride = box.words, box.axes[process, STRIDE]
@@ -146,7 +146,7 @@ def clear(box: Box, process: int, place: int) -> None:
     box.facts[SIZE] -= gone
 
 
-@bare
+@compiled_noref
 def grow(box: Box, mask: int) -> None:
     """Adds all CGSs that a mask leaves to the lattice; it may hold none of them before."""
     leading, words, masks, axes = box.facts[LEADING], box.words, box.masks, box.axes
@@ -177,7 +177,7 @@ def grow(box: Box, mask: int) -> None:
     box.facts[SIZE] += size
 
 
-@bare
+@compiled_noref
 def pair_words(box: Box) -> None:
     """Computes the bits of a word at which all packed states are compatible."""
     leading = box.facts[LEADING]
@@ -190,7 +190,7 @@ def pair_words(box: Box) -> None:
     box.facts[PAIRS] = common
 
 
-@bare
+@compiled_noref
 def meet(ring: Ring, box: Box, process: int, place: int) -> None:
     """Computes the mask of a state held, and its bit in the masks of the others. O(n w)."""
     row, masks, axes = ring.window[process, place], box.masks, box.axes
@@ -210,7 +210,7 @@ def meet(ring: Ring, box: Box, process: int, place: int) -> None:
     masks[process, place] = mask
 
 
-@bare
+@compiled_noref
 def forget(box: Box, process: int, place: int) -> None:
     """Removes a state from all masks."""
     bit = 1 << (box.axes[process, OFFSET] + place)
@@ -220,7 +220,7 @@ def forget(box: Box, process: int, place: int) -> None:
     box.masks[process, place] = 0
 
 
-@bare
+@compiled_noref
 def step(ring: Ring, box: Box, process: int) -> None:
     """Updates the lattice after a release: prunes the state that left, cuts CGSs accepted too early, grows the new ones."""
     place = (ring.heads[process, layout.NEXT] - 1) % ring.heads[process, layout.WIDTH]
@@ -233,7 +233,7 @@ def step(ring: Ring, box: Box, process: int) -> None:
     grow(box, box.masks[process, place])
 
 
-@bare
+@compiled_noref
 def cut(ring: Ring, box: Box, process: int, place: int) -> None:
     """Removes the CGSs that raised clocks refute; counts them as retracted."""
     before = box.facts[SIZE]
@@ -260,7 +260,7 @@ def cut(ring: Ring, box: Box, process: int, place: int) -> None:
     ring.meta[layout.RETRACTED] += before - box.facts[SIZE]
 
 
-@bare
+@compiled_noref
 def rebuild(ring: Ring, box: Box) -> None:
     """Builds the lattice of the current windows from scratch."""
     box.words[:] = 0
@@ -274,7 +274,7 @@ def rebuild(ring: Ring, box: Box) -> None:
     grow(box, -1)
 
 
-@bare
+@compiled_noref
 def drop(box: Box, process: int) -> None:
     """Updates the lattice after a window was emptied: no CGS is left, and no state of that process."""
     box.words[:] = 0

@@ -23,12 +23,12 @@ raised to what is known of the process (`announce`).
 
 from typing import Any
 
-from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.jit import Array, compiled_noref
 from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.layout import Ring
 
 
-@bare
+@compiled_noref
 def join(ring: Ring, row: Array, clock: Array, own: int) -> Any:
     """Raises the clock of a row of process `own` to another clock; returns True if it grew."""
     grew = False
@@ -42,7 +42,7 @@ def join(ring: Ring, row: Array, clock: Array, own: int) -> Any:
     return grew
 
 
-@bare
+@compiled_noref
 def fold(ring: Ring, process: int, row: Array) -> Any:
     """Raises the clock of a row to everything before it in a window; returns True if it grew. O(n w + n^2 steps)."""
     heads, window = ring.heads, ring.window
@@ -67,7 +67,7 @@ def fold(ring: Ring, process: int, row: Array) -> Any:
     return join_named(ring, process, row) or grew
 
 
-@bare
+@compiled_noref
 def join_named(ring: Ring, process: int, row: Array) -> Any:
     """Joins the clocks of the states that a row's clock names, until it stops growing; returns True if it ever grew."""
     heads, window = ring.heads, ring.window
@@ -84,7 +84,7 @@ def join_named(ring: Ring, process: int, row: Array) -> Any:
         grew = True
 
 
-@bare
+@compiled_noref
 def spread(ring: Ring, process: int, row: Array) -> None:
     """Raises the clocks of all states after one that has just entered its window. O(n w), more when it cuts."""
     changed = False
@@ -109,7 +109,7 @@ def spread(ring: Ring, process: int, row: Array) -> None:
         changed = settle(ring)
 
 
-@bare
+@compiled_noref
 def raise_if_after(ring: Ring, other: Array, own: int, process: int, row: Array) -> Any:
     """Raises a row of process `own` to a state of `process` and its clock if it comes after; returns True if it grew."""
     if other[layout.LO] <= row[layout.HI] and not 0 < row[layout.NUMBER] <= other[layout.ROW + process]:
@@ -117,7 +117,7 @@ def raise_if_after(ring: Ring, other: Array, own: int, process: int, row: Array)
     return join(ring, other, row[layout.ROW :], own)
 
 
-@bare
+@compiled_noref
 def settle(ring: Ring) -> Any:
     """Joins in one pass over all rows the clocks that they name; returns True if any grew."""
     changed = False
@@ -139,7 +139,7 @@ def settle(ring: Ring) -> Any:
     return changed
 
 
-@bare
+@compiled_noref
 def mark_raised(ring: Ring, row: Array) -> None:
     """Marks a row of the window whose clock grew after its admission."""
     if not row[layout.MARK]:
@@ -148,7 +148,7 @@ def mark_raised(ring: Ring, row: Array) -> None:
         ring.meta[layout.CUTS] += 1
 
 
-@bare
+@compiled_noref
 def unmark(ring: Ring) -> None:
     """Clears the marks of the rows that the previous release raised."""
     if ring.meta[layout.RAISED] == 0:
@@ -159,7 +159,7 @@ def unmark(ring: Ring) -> None:
     ring.meta[layout.RAISED] = 0
 
 
-@bare
+@compiled_noref
 def announce(ring: Ring, process: int) -> None:
     """Raises the others' entries of a process to its states that wait to be admitted and are before them by time.
 
@@ -179,7 +179,7 @@ def announce(ring: Ring, process: int) -> None:
                     mark_raised(ring, other)
 
 
-@bare
+@compiled_noref
 def due(ring: Ring) -> Any:
     """The process whose oldest waiting state a patient group may admit now, the one with the least lo; or -1. O(n^2)."""
     heads = ring.heads
@@ -195,7 +195,7 @@ def due(ring: Ring) -> Any:
     return best
 
 
-@bare
+@compiled_noref
 def may_enter(ring: Ring, process: int, row: Array, lo: int) -> Any:
     """True if all states that may come before one that began at `lo` or later have been admitted."""
     heads = ring.heads

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.jit import Array, compiled_noref
 from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.frame import Frame
 from whenabouts_cloud.latwin.model.layout import Ring
@@ -109,7 +109,7 @@ def _looked_up(leaf: Related, window: Frame) -> walk.Truth:
     return lambda rows: table[tuple(rows[:, p] for p in chosen)]
 
 
-@bare
+@compiled_noref
 def push(ring: Ring, process: int, number: int, clock: Array, lo: int, hi: int) -> Any:
     """Takes one report and performs all releases."""
     status = accept(ring, process, number, clock, lo, hi, 0)
@@ -122,7 +122,7 @@ def push(ring: Ring, process: int, number: int, clock: Array, lo: int, hi: int) 
     return status
 
 
-@bare
+@compiled_noref
 def let_in(ring: Ring) -> None:
     """Performs all releases that are due."""
     while release(ring) >= 0:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.jit import Array, bare, entry
+from whenabouts_cloud.jit import Array, compiled_noref, entry
 from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.layout import Ring
 from whenabouts_cloud.latwin.model.predicate import Function, Predicate
@@ -106,7 +106,7 @@ class Stored:
         return self._bound[key][1]
 
 
-@bare
+@compiled_noref
 def push(ring: Ring, box: Box, process: int, number: int, clock: Array, lo: int, hi: int) -> Any:
     """Takes one report and performs all releases."""
     status = accept(ring, process, number, clock, lo, hi, 0)
@@ -120,7 +120,7 @@ def push(ring: Ring, box: Box, process: int, number: int, clock: Array, lo: int,
     return status
 
 
-@bare
+@compiled_noref
 def take_note(ring: Ring, box: Box, process: int, number: int, clock: Array, lo: int) -> Any:
     """Takes evidence and performs all releases."""
     status = note(ring, process, number, clock, lo)
@@ -130,7 +130,7 @@ def take_note(ring: Ring, box: Box, process: int, number: int, clock: Array, lo:
     return status
 
 
-@bare
+@compiled_noref
 def begin_anew(ring: Ring, box: Box, process: int, number: int) -> Any:
     """Restarts a process and performs all releases."""
     status = renew(ring, process, number)
@@ -140,7 +140,7 @@ def begin_anew(ring: Ring, box: Box, process: int, number: int) -> Any:
     return status
 
 
-@bare
+@compiled_noref
 def follow(ring: Ring, box: Box) -> None:
     """Updates the lattice after an input, release by release."""
     if ring.meta[layout.EMPTIED] >= 0:
@@ -151,7 +151,7 @@ def follow(ring: Ring, box: Box) -> None:
         process = release(ring)
 
 
-@bare
+@compiled_noref
 def unavoidable_now(ring: Ring, box: Box, low: Array, high: Array, numbers: Array, true: Array, reached: Array) -> bool:
     """`walk_box.unavoidable` between the current ends of the lattice."""
     least(ring, low)

@@ -23,13 +23,13 @@ last until the start of a state that is not its successor, and all their theorem
 
 from typing import Any
 
-from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.jit import Array, compiled_noref
 from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.layout import Ring
 from whenabouts_cloud.latwin.windows.effective import announce, due, fold, join, spread, unmark
 
 
-@bare
+@compiled_noref
 def accept(ring: Ring, process: int, number: int, clock: Array, lo: int, hi: int, flag: int) -> Any:
     """Takes the report that `process` began state `number` between `lo` and `hi`. O(n).
 
@@ -73,7 +73,7 @@ def accept(ring: Ring, process: int, number: int, clock: Array, lo: int, hi: int
     return layout.TAKEN
 
 
-@bare
+@compiled_noref
 def wrong(n: int, process: int, number: int, clock: Array) -> Any:
     """0, or the error status of a process, a number and a clock."""
     if not 0 <= process < n:
@@ -88,7 +88,7 @@ def wrong(n: int, process: int, number: int, clock: Array) -> Any:
     return 0
 
 
-@bare
+@compiled_noref
 def advance(ring: Ring, process: int) -> None:
     """Extends the states that have arrived without a gap, and the time that the process is known to have reached."""
     head, room = ring.heads[process], ring.room[process]
@@ -107,7 +107,7 @@ def advance(ring: Ring, process: int) -> None:
             head[layout.WATER] = max(head[layout.WATER], pending[layout.LO])
 
 
-@bare
+@compiled_noref
 def make_room(ring: Ring, process: int, number: int) -> None:
     """Makes progress towards room for state `number` of a process."""
     meta, head, room = ring.meta, ring.heads[process], ring.room[process]
@@ -122,7 +122,7 @@ def make_room(ring: Ring, process: int, number: int) -> None:
     meta[layout.GIVEN_UP] += 1
 
 
-@bare
+@compiled_noref
 def begin_at(ring: Ring, process: int, number: int) -> None:
     """Empties the window of a process; it restarts with state `number`. Waiting states from there on are kept."""
     head, room, window = ring.heads[process], ring.room[process], ring.window[process]
@@ -144,7 +144,7 @@ def begin_at(ring: Ring, process: int, number: int) -> None:
     advance(ring, process)
 
 
-@bare
+@compiled_noref
 def renew(ring: Ring, process: int, number: int) -> Any:
     """Restarts a process at a state that has not yet entered its window: TAKEN, or an error status. Releases may follow."""
     if not 0 <= process < len(ring.heads):
@@ -156,7 +156,7 @@ def renew(ring: Ring, process: int, number: int) -> Any:
     return layout.TAKEN
 
 
-@bare
+@compiled_noref
 def release(ring: Ring) -> Any:
     """Moves the next state that is due from the room into its window; returns its process, or -1 if none is due.
 
@@ -179,7 +179,7 @@ def release(ring: Ring) -> Any:
     return chosen
 
 
-@bare
+@compiled_noref
 def slide(ring: Ring, process: int) -> None:
     """Moves the oldest waiting state of a process into its window, in place of the one that leaves it."""
     meta, head = ring.meta, ring.heads[process]
@@ -217,7 +217,7 @@ def slide(ring: Ring, process: int) -> None:
         spread(ring, process, row)
 
 
-@bare
+@compiled_noref
 def note(ring: Ring, process: int, number: int, clock: Array, lo: int) -> Any:
     """Takes evidence that `process` was still in state `number` when it knew `clock`, at `lo` or later.
 

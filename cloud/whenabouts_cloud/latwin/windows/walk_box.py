@@ -6,13 +6,13 @@ state numbers are walked and converted to places. All CGSs lie between C_min and
 
 from typing import Any
 
-from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.jit import Array, compiled_noref
 from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.layout import Ring
 from whenabouts_cloud.latwin.windows.box import LEADING, STRIDE, WIDTH, WITHIN, Box, along
 
 
-@bare
+@compiled_noref
 def least(ring: Ring, choice: Array) -> bool:
     """Fills in the numbers of C_min; returns False if there is no CGS. O(n^2 w).
 
@@ -38,7 +38,7 @@ def least(ring: Ring, choice: Array) -> bool:
     return True
 
 
-@bare
+@compiled_noref
 def greatest(ring: Ring, choice: Array) -> bool:
     """Fills in the numbers of C_max; returns False if there is no CGS. O(n^2 w).
 
@@ -66,7 +66,7 @@ def greatest(ring: Ring, choice: Array) -> bool:
     return True
 
 
-@bare
+@compiled_noref
 def word_at(box: Box, numbers: Array) -> Any:
     """The index of the word that a choice of states lies in."""
     word = 0
@@ -75,7 +75,7 @@ def word_at(box: Box, numbers: Array) -> Any:
     return word
 
 
-@bare
+@compiled_noref
 def bit_at(box: Box, numbers: Array) -> Any:
     """The bit of a choice of states in its word."""
     bit = 0
@@ -84,14 +84,14 @@ def bit_at(box: Box, numbers: Array) -> Any:
     return bit
 
 
-@bare
+@compiled_noref
 def copy(source: Array, to: Array) -> None:
     """Copies one row of numbers onto another."""
     for i in range(len(source)):
         to[i] = source[i]
 
 
-@bare
+@compiled_noref
 def following(low: Array, high: Array, numbers: Array, begin: int, end: int) -> bool:
     """Advances processes begin .. end - 1 to their next choice in lexicographic order between two; False after the last."""
     i = end - 1
@@ -104,7 +104,7 @@ def following(low: Array, high: Array, numbers: Array, begin: int, end: int) -> 
     return False
 
 
-@bare
+@compiled_noref
 def listed(box: Box, low: Array, high: Array, numbers: Array, out: Array) -> Any:
     """Writes the CGSs as rows of numbers in lexicographic order; returns how many."""
     n, leading, count = len(numbers), box.facts[LEADING], 0
@@ -121,7 +121,7 @@ def listed(box: Box, low: Array, high: Array, numbers: Array, out: Array) -> Any
             return count
 
 
-@bare
+@compiled_noref
 def marked(box: Box, rows: Array, true: Array, out: Array) -> None:
     """Sets in `out` the bits of those CGSs (rows of numbers) for which `true`, and no others."""
     out[:] = 0
@@ -130,7 +130,7 @@ def marked(box: Box, rows: Array, true: Array, out: Array) -> None:
             out[word_at(box, rows[i])] |= 1 << bit_at(box, rows[i])
 
 
-@bare
+@compiled_noref
 def meets(box: Box, true: Array) -> bool:
     """Pos: True if a CGS of the lattice has its bit set in `true`."""
     common = 0
@@ -139,7 +139,7 @@ def meets(box: Box, true: Array) -> bool:
     return common != 0
 
 
-@bare
+@compiled_noref
 def unavoidable(box: Box, low: Array, high: Array, true: Array, reached: Array, numbers: Array) -> bool:
     """Def: True if each path of single steps from C_min to C_max passes a CGS with its bit set in `true`.
 
@@ -188,7 +188,7 @@ def unavoidable(box: Box, low: Array, high: Array, true: Array, reached: Array, 
     return not (reached[word_at(box, high)] >> bit_at(box, high)) & 1
 
 
-@bare
+@compiled_noref
 def flooded(box: Box, low: Array, high: Array, here: int, open_bits: int) -> Any:
     """All open bits of a word that steps of packed processes reach from `here`; `box.path` holds ends and wraps."""
     n = len(low)

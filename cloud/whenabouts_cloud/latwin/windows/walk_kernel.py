@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.jit import Array, bare, compiled, inlined
+from whenabouts_cloud.jit import Array, compiled, compiled_noref, inlined
 
 _bits: Any = importlib.import_module("numba.cpython.unsafe.numbers")
 leading_zeros, trailing_zeros = _bits.leading_zeros, _bits.trailing_zeros  # of 0: 64
@@ -113,7 +113,7 @@ def count_all(fields: Masks) -> int:
     return total
 
 
-@bare
+@compiled_noref
 def begin(fields: Masks, cursor: Cursor) -> None:
     """Puts a walk at its start."""
     masks, word, shift, size = fields
@@ -126,7 +126,7 @@ def begin(fields: Masks, cursor: Cursor) -> None:
     place[len(size)] = 0
 
 
-@bare
+@compiled_noref
 def fill(fields: Masks, cursor: Cursor, lanes: int, out: Array) -> int:
     """Writes the next CGSs, in lexical order, as rows (block, row words), `lanes` places a word; returns how many, or 0.
 
@@ -172,7 +172,7 @@ def fill(fields: Masks, cursor: Cursor, lanes: int, out: Array) -> int:
     return row
 
 
-@bare
+@compiled_noref
 def advance(
     first: Array, count: Array, clocks: Array, lanes: int, level: Array, place: Array, key: Array, out: Array
 ) -> int:  # fmt: skip
@@ -204,7 +204,7 @@ def advance(
         written += 1
 
 
-@bare
+@compiled_noref
 def _compare(key: Array, a: int, b: int, row_words: int) -> int:
     for r in range(row_words):
         if key[a, r] != key[b, r]:
@@ -212,7 +212,7 @@ def _compare(key: Array, a: int, b: int, row_words: int) -> int:
     return 0
 
 
-@bare
+@compiled_noref
 def _next(
     first: Array, count: Array, clocks: Array, lanes: int, level: Array, d: int, place: Array, key: Array
 ) -> None:  # fmt: skip

@@ -11,19 +11,30 @@ import numpy as np
 
 from whenabouts_cloud.cep.kernel.hts import home
 from whenabouts_cloud.cep.kernel.layout import NEVER
-from whenabouts_cloud.jit import Array, compiled
-from whenabouts_cloud.research.baselines.baseline import Compared, Events
-from whenabouts_cloud.research.baselines.sequence import SCRATCH, Chain, construct, finality_time, gap
+from whenabouts_cloud.jit import Array, columns, compiled
+from whenabouts_cloud.research.baselines.baseline import Baseline, Events
+from whenabouts_cloud.research.baselines.sequence import LIMIT, SCRATCH, Chain, construct, finality_time, gap
 from whenabouts_cloud.research.baselines.stacks import Stacks, doubled, empty_stacks, insert, number_of, renewed
 from whenabouts_cloud.research.baselines.timer_heap import Guarantee
 
 BUCKETS = 16  # initially; always as many as rows fit
 
 
+class EmittedMatch(NamedTuple):
+    """An emitted match that is not final, followed by the times of its events, then their indices."""
+
+    key: int
+    due: int  # the frontier at which it is final; NEVER once it is final or retracted
+
+
+MATCH = columns(EmittedMatch)
+TIMES = len(MATCH)  # first column of the times
+
+
 class Emitted(NamedTuple):
     """Emitted matches that are not final: lists by hashed key, `head` (bucket,), `after` (row,), -1 at the end.
 
-    A row is key, time of finality, times, indices; `size` is the number of rows used, including final matches.
+    `rows` are those of `EmittedMatch`; `size` is the number of rows used, including final matches.
     """
 
     head: Array
@@ -32,13 +43,13 @@ class Emitted(NamedTuple):
     size: Array
 
 
-class Aggressive(Compared):
+class Aggressive(Baseline):
     """Emits on arrival, with retractions; after each call matches minus retractions are right for all arrived events."""
 
     STATE: ClassVar[tuple[type, ...]] = (Stacks, Emitted, Guarantee)
 
     def _empty(self, places: int, classes: int) -> tuple[Any, ...]:
-        rows = np.zeros((BUCKETS, 2 * places + 2), np.int64)
+        rows = np.zeros((BUCKETS, TIMES + 2 * places), np.int64)
         emitted = Emitted(np.full(BUCKETS, -1, np.int64), np.full(BUCKETS, -1, np.int64), rows, np.zeros(1, np.int64))
         return empty_stacks(classes), emitted, Guarantee(np.full(1, NEVER, np.int64))
 
@@ -52,7 +63,7 @@ class Aggressive(Compared):
 @compiled
 def _run(chain: Chain, stacks: Stacks, emitted: Emitted, guarantee: Guarantee, events: Events) -> Any:
     code, key, t, arrival, frontier = events.code, events.key, events.t, events.arrival, events.frontier
-    n, classes, window = len(chain.place), chain.limits[1], chain.limits[0]
+    n, classes, window = len(chain.place), chain.limits[LIMIT.classes], chain.limits[LIMIT.window]
     rows, count = np.empty((256, 2 * n), np.int64), 0
     retractions, retraction_count = np.empty((64, n), np.int64), 0
     emitted_at = np.empty(256, np.int64)
@@ -61,15 +72,15 @@ def _run(chain: Chain, stacks: Stacks, emitted: Emitted, guarantee: Guarantee, e
     for e in range(len(code)):
         if code[e] >= 0:
             first, last = chain.first[code[e]], chain.first[code[e] + 1]
-            for of in range(first, last):
-                c = chain.of[of]
+            for place_of_class in range(first, last):
+                c = chain.type_class[place_of_class]
                 retractions, retraction_count = _retract(
                     chain, emitted, c, key[e], t[e], before, retractions, retraction_count
                 )
                 while insert(stacks, classes, key[e], c, t[e], arrival[e], before - window) < 0:
                     stacks = renewed(stacks, classes, before - window)
-            for of in range(first, last):
-                c = chain.of[of]
+            for place_of_class in range(first, last):
+                c = chain.type_class[place_of_class]
                 for place in range(n):
                     if chain.place[place] == c:
                         begun = count
@@ -102,7 +113,7 @@ def _remembered(emitted: Emitted, key: int, due: int, match: Array, frontier: in
     if emitted.size[0] == len(emitted.rows):
         live = 0
         for row in range(emitted.size[0]):
-            if emitted.rows[row, 1] > frontier:
+            if emitted.rows[row, MATCH.due] > frontier:
                 emitted.rows[live] = emitted.rows[row]
                 live += 1
         emitted.size[0] = live
@@ -112,15 +123,15 @@ def _remembered(emitted: Emitted, key: int, due: int, match: Array, frontier: in
             _link(emitted, row)
     row = emitted.size[0]
     emitted.size[0] += 1
-    emitted.rows[row, 0], emitted.rows[row, 1] = key, due
-    emitted.rows[row, 2:] = match
+    emitted.rows[row, MATCH.key], emitted.rows[row, MATCH.due] = key, due
+    emitted.rows[row, TIMES:] = match
     _link(emitted, row)
     return emitted
 
 
 @compiled
 def _link(emitted: Emitted, row: int) -> None:
-    bucket = home(emitted.rows[row, 0], len(emitted.head))
+    bucket = home(emitted.rows[row, MATCH.key], len(emitted.head))
     emitted.after[row] = emitted.head[bucket]
     emitted.head[bucket] = row
 
@@ -141,18 +152,18 @@ def _retract(
     while row >= 0:
         following = emitted.after[row]
         broken = False
-        if emitted.rows[row, 0] == key and emitted.rows[row, 1] > frontier:
+        if emitted.rows[row, MATCH.key] == key and emitted.rows[row, MATCH.due] > frontier:
             for m in range(len(chain.negated)):
-                low, high = gap(chain, m, emitted.rows[row, 2:])
+                low, high = gap(chain, m, emitted.rows[row, TIMES:])
                 broken |= chain.negated[m] == event_class and low <= t < high
         if broken:
             if count == len(retractions):
                 retractions = doubled(retractions)
-            retractions[count] = emitted.rows[row, 2 + n :]
+            retractions[count] = emitted.rows[row, TIMES + n :]
             count += 1
-            emitted.rows[row, 1] = NEVER
-        if emitted.rows[row, 1] <= frontier:
-            emitted.rows[row, 1] = NEVER
+            emitted.rows[row, MATCH.due] = NEVER
+        if emitted.rows[row, MATCH.due] <= frontier:
+            emitted.rows[row, MATCH.due] = NEVER
             if previous < 0:
                 emitted.head[bucket] = following
             else:

@@ -19,7 +19,7 @@ from whenabouts_cloud.cep.runtime.disorder import Disorder, Order
 from whenabouts_cloud.cep.runtime.output import Out
 from whenabouts_cloud.jit import Array
 from whenabouts_cloud.pattern.plan import Plan
-from whenabouts_cloud.research.baselines.sequence import Chain, chain_of
+from whenabouts_cloud.research.baselines.sequence import LIMIT, Chain, chain_of
 
 ADVANCED = -1  # type and index of a row that is only a new frontier
 VERSION = 2
@@ -37,7 +37,7 @@ class Events(NamedTuple):
     punctuated: Array
 
 
-class Compared(ABC):
+class Baseline(ABC):
     """One method over one plan; `feed`, `advance` and `finish` return the output; events are counted from 0."""
 
     STATE: ClassVar[tuple[type, ...]]  # the tuples of arrays that the kernel works on
@@ -66,7 +66,7 @@ class Compared(ABC):
         self._disorder = Disorder(order, k, sources)
         self._fed = 0
         self.late_count = 0
-        self._state = self._empty(len(self._chain.place), int(self._chain.limits[1]))
+        self._state = self._empty(len(self._chain.place), int(self._chain.limits[LIMIT.classes]))
 
     def feed(
         self,
@@ -88,9 +88,7 @@ class Compared(ABC):
         codes, keys = validate.codes(type_code, count, len(self._chain.first) - 1), validate.column("key", key, count)
         sources = None if source is None else validate.column("source", source, count)
         if t_max is not None and not np.array_equal(t_max, times):
-            raise ValueError(
-                "t_max: found other than t, expected points for a compared method; infa_hts takes intervals"
-            )
+            raise ValueError("t_max: found other than t, expected points for a baseline; infa_hts takes intervals")
         before = self._disorder.frontier
         frontier = self._disorder.after(times, sources)
         late = times < np.concatenate([[before], frontier])[:-1]

@@ -12,16 +12,23 @@ import numpy as np
 
 from whenabouts_cloud.cep.kernel.layout import NEVER
 from whenabouts_cloud.jit import Array, compiled
-from whenabouts_cloud.research.baselines.baseline import Compared, Events
-from whenabouts_cloud.research.baselines.sequence import SCRATCH, Chain, any_violated, construct, finality_time
+from whenabouts_cloud.research.baselines.baseline import Baseline, Events
+from whenabouts_cloud.research.baselines.sequence import (
+    LIMIT,
+    SCRATCH,
+    Chain,
+    any_violated,
+    construct,
+    finality_time,
+)
 from whenabouts_cloud.research.baselines.stacks import Stacks, doubled, empty_stacks, insert, number_of, renewed
-from whenabouts_cloud.research.baselines.timer_heap import Guarantee, Held, empty_held, hold, take
+from whenabouts_cloud.research.baselines.timer_heap import Guarantee, TimerHeap, empty_held, hold, take
 
 
-class Conservative(Compared):
+class Conservative(Baseline):
     """Emits every match once, never retracts, quantised by the punctuations."""
 
-    STATE: ClassVar[tuple[type, ...]] = (Stacks, Held, Guarantee)
+    STATE: ClassVar[tuple[type, ...]] = (Stacks, TimerHeap, Guarantee)
 
     def _empty(self, places: int, classes: int) -> tuple[Any, ...]:
         return empty_stacks(classes), empty_held(2 * places + 1), Guarantee(np.full(1, NEVER, np.int64))
@@ -34,9 +41,9 @@ class Conservative(Compared):
 
 
 @compiled
-def _run(chain: Chain, stacks: Stacks, pending: Held, guarantee: Guarantee, events: Events) -> Any:
+def _run(chain: Chain, stacks: Stacks, pending: TimerHeap, guarantee: Guarantee, events: Events) -> Any:
     code, key, t, arrival, frontier, punctuated = events
-    n, classes, window = len(chain.place), chain.limits[1], chain.limits[0]
+    n, classes, window = len(chain.place), chain.limits[LIMIT.classes], chain.limits[LIMIT.window]
     rows, count = np.empty((256, 2 * n), np.int64), 0
     emitted_at = np.empty(256, np.int64)
     work, match = np.empty((n, SCRATCH), np.int64), np.empty(2 * n + 1, np.int64)
@@ -45,12 +52,12 @@ def _run(chain: Chain, stacks: Stacks, pending: Held, guarantee: Guarantee, even
     for e in range(len(code)):
         if code[e] >= 0:
             first, last = chain.first[code[e]], chain.first[code[e] + 1]
-            for of in range(first, last):
-                c = chain.of[of]
+            for place_of_class in range(first, last):
+                c = chain.type_class[place_of_class]
                 while insert(stacks, classes, key[e], c, t[e], arrival[e], bound) < 0:
                     stacks = renewed(stacks, classes, bound)
-            for of in range(first, last):
-                c = chain.of[of]
+            for place_of_class in range(first, last):
+                c = chain.type_class[place_of_class]
                 for place in range(n):
                     if chain.place[place] == c:
                         begun = count

@@ -10,16 +10,23 @@ from typing import Any, ClassVar
 import numpy as np
 
 from whenabouts_cloud.jit import Array, compiled
-from whenabouts_cloud.research.baselines.baseline import Compared, Events
-from whenabouts_cloud.research.baselines.sequence import SCRATCH, Chain, any_violated, construct, finality_time
+from whenabouts_cloud.research.baselines.baseline import Baseline, Events
+from whenabouts_cloud.research.baselines.sequence import (
+    LIMIT,
+    SCRATCH,
+    Chain,
+    any_violated,
+    construct,
+    finality_time,
+)
 from whenabouts_cloud.research.baselines.stacks import Stacks, doubled, empty_stacks, insert, renewed
-from whenabouts_cloud.research.baselines.timer_heap import Held, empty_held, hold, take
+from whenabouts_cloud.research.baselines.timer_heap import TimerHeap, empty_held, hold, take
 
 
-class KSlack(Compared):
+class KSlack(Baseline):
     """Emits matches in time order, each when the frontier reaches its last event."""
 
-    STATE: ClassVar[tuple[type, ...]] = (Stacks, Held, Held)
+    STATE: ClassVar[tuple[type, ...]] = (Stacks, TimerHeap, TimerHeap)
 
     def _empty(self, places: int, classes: int) -> tuple[Any, ...]:
         return empty_stacks(classes), empty_held(4), empty_held(2 * places + 1)
@@ -32,9 +39,9 @@ class KSlack(Compared):
 
 
 @compiled
-def _run(chain: Chain, stacks: Stacks, buffer: Held, pending: Held, events: Events) -> Any:
+def _run(chain: Chain, stacks: Stacks, buffer: TimerHeap, pending: TimerHeap, events: Events) -> Any:
     code, key, t, arrival, frontier = events.code, events.key, events.t, events.arrival, events.frontier
-    n, classes, window = len(chain.place), chain.limits[1], chain.limits[0]
+    n, classes, window = len(chain.place), chain.limits[LIMIT.classes], chain.limits[LIMIT.window]
     rows, count = np.empty((256, 2 * n), np.int64), 0
     emitted_at = np.empty(256, np.int64)
     work, event, match = np.empty((n, SCRATCH), np.int64), np.empty(4, np.int64), np.empty(2 * n + 1, np.int64)
@@ -48,8 +55,8 @@ def _run(chain: Chain, stacks: Stacks, buffer: Held, pending: Held, events: Even
             now = event[2]
             while pending.size[0] > 0 and pending.order[0, 0] <= now:
                 rows, count = _settled(chain, stacks, pending, rows, count)
-            for of in range(chain.first[event[0]], chain.first[event[0] + 1]):
-                c = chain.of[of]
+            for place_of_class in range(chain.first[event[0]], chain.first[event[0] + 1]):
+                c = chain.type_class[place_of_class]
                 number = insert(stacks, classes, event[1], c, now, event[3], now - window)
                 while number < 0:
                     stacks = renewed(stacks, classes, now - window)
@@ -79,7 +86,7 @@ def _run(chain: Chain, stacks: Stacks, buffer: Held, pending: Held, events: Even
 
 
 @compiled
-def _settled(chain: Chain, stacks: Stacks, pending: Held, rows: Array, count: int) -> tuple[Array, int]:
+def _settled(chain: Chain, stacks: Stacks, pending: TimerHeap, rows: Array, count: int) -> tuple[Array, int]:
     """Take the pending match that is due; emit it unless a trailing negation has been violated meanwhile."""
     match = pending.rows[take(pending)]
     if not any_violated(chain, stacks, match[0], match[1:]):

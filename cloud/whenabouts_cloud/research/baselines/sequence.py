@@ -10,22 +10,31 @@ from typing import NamedTuple
 import numpy as np
 
 from whenabouts_cloud.cep.kernel.layout import NEVER
-from whenabouts_cloud.jit import Array, compiled
+from whenabouts_cloud.jit import Array, columns, compiled
 from whenabouts_cloud.pattern.plan import Plan
-from whenabouts_cloud.research.baselines.stacks import Stacks, at_or_after, doubled, number_of
+from whenabouts_cloud.research.baselines.stacks import BOUNDS, EVENT, Stacks, at_or_after, doubled, number_of
 
 CURSOR, FIRST, LAST, TIME, INDEX, END = range(6)  # columns of a place while sequences are constructed
 
 SCRATCH = 6
 
 
+class ChainLimits(NamedTuple):
+    """Numbers of a sequence. A strict window of w is an inclusive one of w - 1, since time is whole."""
+
+    window: int
+    classes: int
+
+
+LIMIT = columns(ChainLimits)
+
+
 class Chain(NamedTuple):
     """A sequence as arrays: the class of each place, and for each negation its class and the place to its left.
 
     A negation before the first place has -1 there, one after the last place has the last. `when[place, negation]` is the
-    step at which all places that the negation needs are chosen, starting from `place`. `limits` are (window, number of
-    classes); a strict window of w is an inclusive one of w - 1, since time is whole. The classes of type c are
-    `of[first[c]:first[c + 1]]`.
+    step at which all places that the negation needs are chosen, starting from `place`. `limits` are those of
+    `ChainLimits`. The classes of type c are `type_class[first[c]:first[c + 1]]`.
     """
 
     place: Array
@@ -33,7 +42,7 @@ class Chain(NamedTuple):
     left: Array
     when: Array
     first: Array
-    of: Array
+    type_class: Array
     limits: Array
 
 
@@ -66,15 +75,15 @@ def chain_of(plan: Plan, type_count: int) -> Chain:
         if before != after + 1:
             raise _refused("found a negation over more than one gap", "one between two neighbours or at an end")
         left.append(after)
-    of = [[used.index(c) for c in used if code in plan.classes[c].types] for code in range(type_count)]
+    classes_of = [[used.index(c) for c in used if code in plan.classes[c].types] for code in range(type_count)]
     return Chain(
         np.array([used.index(c) for c in alternative.classes], np.int64),
         np.array([used.index(x.event_class) for x in alternative.negations], np.int64),
         np.array(left, np.int64),
         _steps(left, n),
-        np.cumsum([0, *map(len, of)]).astype(np.int64),
-        np.array([c for row in of for c in row], np.int64),
-        np.array([plan.window - plan.strict_window, len(used)], np.int64),
+        np.cumsum([0, *map(len, classes_of)]).astype(np.int64),
+        np.array([c for row in classes_of for c in row], np.int64),
+        np.array(ChainLimits(plan.window - plan.strict_window, len(used)), np.int64),
     )
 
 
@@ -89,9 +98,7 @@ def _steps(left: list[int], n: int) -> Array:
 
 
 def _refused(problem: str, expected: str) -> ValueError:
-    return ValueError(
-        f"pattern: {problem}, expected {expected} for a compared method; use method infa_hts for the rest"
-    )
+    return ValueError(f"pattern: {problem}, expected {expected} for a baseline; use method infa_hts for the rest")
 
 
 @compiled
@@ -108,7 +115,7 @@ def _limits(left: int, last: int, window: int, t_first: int, t_last: int, t_left
 def gap(chain: Chain, negation: int, t: Array) -> tuple[int, int]:
     """[low, high) in which the negation forbids its class, for the times of all places."""
     left, last = chain.left[negation], len(chain.place) - 1
-    return _limits(left, last, chain.limits[0], t[0], t[last], t[max(left, 0)], t[min(left + 1, last)])
+    return _limits(left, last, chain.limits[LIMIT.window], t[0], t[last], t[max(left, 0)], t[min(left + 1, last)])
 
 
 @compiled
@@ -124,7 +131,7 @@ def finality_time(chain: Chain, t: Array) -> int:
 def _within(pool: Array, first: int, last: int, low: int, high: int) -> bool:
     """True if pool[first:last] has a time in [low, high)."""
     at = at_or_after(pool, first, last, low)
-    return bool(at < last and pool[at, 0] < high)
+    return bool(at < last and pool[at, EVENT.t] < high)
 
 
 @compiled
@@ -134,8 +141,8 @@ def any_violated(chain: Chain, stacks: Stacks, key: int, t: Array) -> bool:
     if number >= 0:
         for n in range(len(chain.left)):
             low, high = gap(chain, n, t)
-            stack = number * chain.limits[1] + chain.negated[n]
-            if _within(stacks.pool, stacks.bounds[stack, 1], stacks.bounds[stack, 2], low, high):
+            stack = number * chain.limits[LIMIT.classes] + chain.negated[n]
+            if _within(stacks.pool, stacks.bounds[stack, BOUNDS.first], stacks.bounds[stack, BOUNDS.last], low, high):
                 return True
     return False
 
@@ -150,7 +157,7 @@ def _reachable(pool: Array, work: Array, place: int, t: int, window: int) -> boo
         at = at_or_after(pool, work[q, FIRST], work[q, LAST], near + 1)
         if at == work[q, LAST]:
             return False
-        near = pool[at, 0]
+        near = pool[at, EVENT.t]
         if near >= t:
             return False
         work[q, END] = near
@@ -159,7 +166,7 @@ def _reachable(pool: Array, work: Array, place: int, t: int, window: int) -> boo
         at = at_or_after(pool, work[q, FIRST], work[q, LAST], near) - 1
         if at < work[q, FIRST]:
             return False
-        near = pool[at, 0]
+        near = pool[at, EVENT.t]
         if near <= t:
             return False
         work[q, END] = near
@@ -177,48 +184,64 @@ def construct(
     more than the search itself.
     """
     t, index = event
-    n, window, base, last = len(chain.place), chain.limits[0], number * chain.limits[1], len(chain.place) - 1
+    places, window, base, last = (
+        len(chain.place),
+        chain.limits[LIMIT.window],
+        number * chain.limits[LIMIT.classes],
+        len(chain.place) - 1,
+    )
     pool, bounds, left, when, negated = stacks.pool, stacks.bounds, chain.left, chain.when, chain.negated
-    for q in range(n):
-        work[q, FIRST], work[q, LAST] = bounds[base + chain.place[q], 1], bounds[base + chain.place[q], 2]
+    for chosen in range(places):
+        work[chosen, FIRST], work[chosen, LAST] = (
+            bounds[base + chain.place[chosen], BOUNDS.first],
+            bounds[base + chain.place[chosen], BOUNDS.last],
+        )
     if window < 0 or not _reachable(pool, work, place, t, window):
         return rows, count
     work[place, TIME], work[place, INDEX] = t, index
-    step, q, down = 0, place, True
+    step, chosen, forward = 0, place, True
     while True:
-        if down:
-            for m in range(len(left)):
-                if when[place, m] == step:
+        if forward:
+            for negation in range(len(left)):
+                if when[place, negation] == step:
                     low, high = _limits(
-                        left[m], last, window, work[0, TIME], work[last, TIME], work[max(left[m], 0), TIME],
-                        work[min(left[m] + 1, last), TIME],
+                        left[negation], last, window, work[0, TIME], work[last, TIME], work[max(left[negation], 0), TIME],
+                        work[min(left[negation] + 1, last), TIME],
                     )  # fmt: skip
-                    stack = base + negated[m]
-                    down = down and not _within(pool, bounds[stack, 1], bounds[stack, 2], low, high)
-        if down and step == last:
+                    stack = base + negated[negation]
+                    forward = forward and not _within(
+                        pool, bounds[stack, BOUNDS.first], bounds[stack, BOUNDS.last], low, high
+                    )
+        if forward and step == last:
             if count + 1 == len(rows):
                 rows = doubled(rows)
-            for p in range(n):
-                rows[count, p], rows[count, n + p] = work[p, TIME], work[p, INDEX]
+            for filled in range(places):
+                rows[count, filled], rows[count, places + filled] = work[filled, TIME], work[filled, INDEX]
             count += 1
-        elif down:
+        elif forward:
             step += 1
-            q = place - step if step <= place else step
-            if q < place:
-                work[q, CURSOR] = at_or_after(pool, work[q, FIRST], work[q, LAST], work[q + 1, TIME])
+            chosen = place - step if step <= place else step
+            if chosen < place:
+                work[chosen, CURSOR] = at_or_after(
+                    pool, work[chosen, FIRST], work[chosen, LAST], work[chosen + 1, TIME]
+                )
             else:
-                work[q, CURSOR] = at_or_after(pool, work[q, FIRST], work[q, LAST], work[q - 1, TIME] + 1) - 1
+                work[chosen, CURSOR] = (
+                    at_or_after(pool, work[chosen, FIRST], work[chosen, LAST], work[chosen - 1, TIME] + 1) - 1
+                )
         if step == 0:
             return rows, count
-        if q < place:
-            at = work[q, CURSOR] - 1
-            down = at >= work[q, FIRST] and pool[at, 0] >= work[q, END]
+        if chosen < place:
+            entry = work[chosen, CURSOR] - 1
+            forward = entry >= work[chosen, FIRST] and pool[entry, EVENT.t] >= work[chosen, END]
         else:
-            at = work[q, CURSOR] + 1
-            down = at < work[q, LAST] and pool[at, 0] <= min(work[q, END], work[0, TIME] + window)
-        work[q, CURSOR] = at
-        if down:
-            work[q, TIME], work[q, INDEX] = pool[at, 0], pool[at, 1]
+            entry = work[chosen, CURSOR] + 1
+            forward = entry < work[chosen, LAST] and pool[entry, EVENT.t] <= min(
+                work[chosen, END], work[0, TIME] + window
+            )
+        work[chosen, CURSOR] = entry
+        if forward:
+            work[chosen, TIME], work[chosen, INDEX] = pool[entry, EVENT.t], pool[entry, EVENT.arrival]
         else:
             step -= 1
-            q = place - step if step <= place else step
+            chosen = place - step if step <= place else step

@@ -16,14 +16,14 @@ from whenabouts_cloud.research.experiments.office import STATE, Office
 Stretch = tuple[int, int]
 
 
-class Held(NamedTuple):
+class TruthOfWindow(NamedTuple):
     """For each arrived state, in the order of arrival: True if all held at one instant within the window after it."""
 
     as_paper: Array
     truly: Array
 
 
-def held_in_window(office: Office, window: int) -> Held:
+def held_in_window(office: Office, window: int) -> TruthOfWindow:
     """Return both interpretations after each arrival, for the latest `window` states of a process. 20 us an arrival."""
     n = office.workload.processes
     processes = [_Process.of(office, p) for p in range(n)]
@@ -37,7 +37,7 @@ def held_in_window(office: Office, window: int) -> Held:
         whole[p] = processes[p].stretches(first, number, cut=False)
         as_paper.append(_meet(cut, touching=True))
         truly.append(_meet(whole, touching=False))
-    return Held(np.array(as_paper, bool), np.array(truly, bool))
+    return TruthOfWindow(np.array(as_paper, bool), np.array(truly, bool))
 
 
 class _Process(NamedTuple):

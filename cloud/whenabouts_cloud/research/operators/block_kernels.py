@@ -19,6 +19,9 @@ GUARD = 1e-9  # the float error is below 1e-15 of the probability; beyond 2^53 o
 SATISFIED, VIOLATED = 1, 2  # states of a look-up entry; 0 is "not initialised"
 
 
+BEGIN, SURE_BEGIN, SURE_END, END = range(4)  # columns of ranges: a target may match, matches for sure, from .. to
+
+
 class Bases(NamedTuple):
     """A block; `centre` is the doubled middle with the condition's centre added, so that distances are target - centre."""
 
@@ -36,7 +39,7 @@ class Targets(NamedTuple):
 
 
 class Bands(NamedTuple):
-    """Limits of `target_bounds`, a row for each class of lengths: rho .. rho + step - 1, and so on."""
+    """Limits of `target_bounds` in the columns BEGIN to END; a row for each class of lengths: rho .. rho + step - 1, ..."""
 
     rows: Ints
     rho: int
@@ -78,18 +81,18 @@ def _probability(distance: int, w1: int, w2: int, width: int) -> float:
 
 
 def _ranges(bases: Bases, keys: Ints, bands: Bands) -> Ints:
-    """For each base the places [from, sure from, sure to, to) in the targets, half open."""
+    """For each base the places in the targets, half open, in the columns BEGIN, SURE_BEGIN, SURE_END, END."""
     anchor, lengths, rows = bases.anchor, bases.length, bands.rows
     ranges = np.empty((len(anchor), 4), np.int64)
     for i in range(len(anchor)):
         row = rows[(lengths[i] - bands.rho) // bands.step]
-        low = np.searchsorted(keys, anchor[i] + row[0])
-        high = max(low, np.searchsorted(keys, anchor[i] + row[3], side="right"))
+        low = np.searchsorted(keys, anchor[i] + row[BEGIN])
+        high = max(low, np.searchsorted(keys, anchor[i] + row[END], side="right"))
         sure_low = sure_high = high
-        if row[1] <= row[2]:
-            sure_low = low + np.searchsorted(keys[low:high], anchor[i] + row[1])
-            sure_high = max(sure_low, low + np.searchsorted(keys[low:high], anchor[i] + row[2], side="right"))
-        ranges[i, 0], ranges[i, 1], ranges[i, 2], ranges[i, 3] = low, sure_low, sure_high, high
+        if row[SURE_BEGIN] <= row[SURE_END]:
+            sure_low = low + np.searchsorted(keys[low:high], anchor[i] + row[SURE_BEGIN])
+            sure_high = max(sure_low, low + np.searchsorted(keys[low:high], anchor[i] + row[SURE_END], side="right"))
+        ranges[i, BEGIN], ranges[i, SURE_BEGIN], ranges[i, SURE_END], ranges[i, END] = low, sure_low, sure_high, high
     return ranges
 
 
@@ -99,13 +102,13 @@ def match_block(
     """Return places (base, target) that match, places too near to ct to decide, evaluations, sure pairs."""
     centre, lengths, target_middle, target_length = bases.centre, bases.length, targets.middle, targets.length
     ranges = _ranges(bases, targets.key, bands)
-    room = int(np.sum(ranges[:, 3] - ranges[:, 0]))
+    room = int(np.sum(ranges[:, END] - ranges[:, BEGIN]))
     out_i, out_j = np.empty(room, np.int64), np.empty(room, np.int64)
-    sure = int(np.sum(ranges[:, 2] - ranges[:, 1]))
+    sure = int(np.sum(ranges[:, SURE_END] - ranges[:, SURE_BEGIN]))
     near_i, near_j = np.empty(room - sure, np.int64), np.empty(room - sure, np.int64)
     count = near = 0
     for i in range(len(centre)):
-        low, sure_low, sure_high, high = ranges[i, 0], ranges[i, 1], ranges[i, 2], ranges[i, 3]
+        low, sure_low, sure_high, high = ranges[i, BEGIN], ranges[i, SURE_BEGIN], ranges[i, SURE_END], ranges[i, END]
         for j in range(sure_low, sure_high):
             out_i[count] = i
             out_j[count] = j
@@ -123,23 +126,39 @@ def match_block(
     return out_i[:count], out_j[:count], near_i[:near], near_j[:near], room - sure, sure
 
 
+def _add_sure(ranges: Ints, out_i: Ints, out_j: Ints) -> int:
+    """Write the pairs that match for sure; return their number."""
+    count = 0
+    for i in range(len(ranges)):
+        for j in range(ranges[i, SURE_BEGIN], ranges[i, SURE_END]):
+            out_i[count], out_j[count] = i, j
+            count += 1
+    return count
+
+
+def _still_matches(right: int, begin: int, end: int, tail: int, stored: int, width: int) -> bool:
+    """True if a target that matched the base with the minimum `stored` also matches the base [begin, end].
+
+    `tail` is the target's minimum on the right side, its maximum on the left. Only one tail of the pair's difference may
+    be cut off: on the right, the target's minimum is not more than d before the base's maximum.
+    """
+    if right:
+        return begin >= stored and tail >= end - width
+    return begin <= stored and tail <= begin + width
+
+
 def match_block_lookup(
     bases: Bases, targets: Targets, bands: Bands, width: int, ct: float
 ) -> tuple[Ints, Ints, Ints, Ints, int, int, int]:
-    """As `match_block`, with the look-up table of `lookup` in both probe regions; also the hits."""
+    """Return what `match_block` returns, found with the look-up table of `lookup` in both probe regions, and the hits."""
     centre, lengths, target_middle, target_length = bases.centre, bases.length, targets.middle, targets.length
     ranges = _ranges(bases, targets.key, bands)
-    room = int(np.sum(ranges[:, 3] - ranges[:, 0]))
+    room = int(np.sum(ranges[:, END] - ranges[:, BEGIN]))
     out_i, out_j = np.empty(room, np.int64), np.empty(room, np.int64)
-    sure = int(np.sum(ranges[:, 2] - ranges[:, 1]))
+    sure = int(np.sum(ranges[:, SURE_END] - ranges[:, SURE_BEGIN]))
     near_i, near_j = np.empty(room - sure, np.int64), np.empty(room - sure, np.int64)
-    count = near = hits = 0
+    count, near, hits = _add_sure(ranges, out_i, out_j), 0, 0
     count_of_bases = len(centre)
-    for i in range(count_of_bases):
-        for j in range(ranges[i, 1], ranges[i, 2]):
-            out_i[count] = i
-            out_j[count] = j
-            count += 1
     stored_end = np.empty(len(target_middle), np.int64)
     for right in range(2):
         # Left regions from the largest base to the smallest, right ones from the smallest to the largest. Each walk has a
@@ -147,18 +166,12 @@ def match_block_lookup(
         state = np.zeros(len(target_middle), np.int8)
         for walk in range(count_of_bases):
             i = walk if right else count_of_bases - 1 - walk
-            low, high = (ranges[i, 2], ranges[i, 3]) if right else (ranges[i, 0], ranges[i, 1])
+            low, high = (ranges[i, SURE_END], ranges[i, END]) if right else (ranges[i, BEGIN], ranges[i, SURE_BEGIN])
             begin = centre[i] - lengths[i]  # the base's doubled minimum, moved by the condition's centre
             end = centre[i] + lengths[i]
             for j in range(low, high):
-                if right:
-                    # One tail: the target's minimum is not more than d before the base's maximum.
-                    guarded = target_middle[j] - target_length[j] >= end - width
-                    usable = state[j] == SATISFIED and begin >= stored_end[j] and guarded
-                else:
-                    guarded = target_middle[j] + target_length[j] <= begin + width
-                    usable = state[j] == SATISFIED and begin <= stored_end[j] and guarded
-                if usable:
+                tail = target_middle[j] - target_length[j] if right else target_middle[j] + target_length[j]
+                if state[j] == SATISFIED and _still_matches(right, begin, end, tail, stored_end[j], width):
                     hits += 1
                     out_i[count], out_j[count] = i, j
                     count += 1
@@ -211,7 +224,7 @@ def compiled(name: str) -> Any:
     except ImportError:
         raise ImportError("block operators: found no numba, expected it: pip install 'whenabouts[cloud]'") from None
     here = globals()
-    for helper in ("_reached", "_probability", "_ranges"):
+    for helper in ("_reached", "_probability", "_ranges", "_add_sure", "_still_matches"):
         if not hasattr(here[helper], "py_func"):
             here[helper] = numba.njit(here[helper])
     function = here[name]

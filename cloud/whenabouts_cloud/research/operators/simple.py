@@ -9,7 +9,7 @@ Cost: one evaluation for every tuple held, 0.3 us each.
 from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.research.operators.base import MAX_BUFFER, Operator, Pair, StreamBounds
 from whenabouts_cloud.research.operators.probe import Probe
-from whenabouts_cloud.research.operators.tuple_buffer import Held
+from whenabouts_cloud.research.operators.tuple_buffer import TupleBuffer
 
 
 class Simple(Operator):
@@ -20,7 +20,7 @@ class Simple(Operator):
 
     def __init__(self, condition: Condition, a: StreamBounds, b: StreamBounds, *, max_buffer: int = MAX_BUFFER) -> None:
         super().__init__(condition, a, b, max_buffer=max_buffer)
-        self._buffers = (Held(), Held())
+        self._buffers = (TupleBuffer(), TupleBuffer())
         self._holds = Probe(condition).holds
 
     def _push_one(self, n: int, index: int, t_min: int, t_max: int, now: int) -> list[Pair]:
@@ -38,7 +38,7 @@ class Simple(Operator):
         self._bound(n)
         return [(j, index) for j in partners] if n else [(index, j) for j in partners]
 
-    def _matched(self, target: Held, n: int, middle: int, length: int) -> tuple[list[int], list[int]]:
+    def _matched(self, target: TupleBuffer, n: int, middle: int, length: int) -> tuple[list[int], list[int]]:
         """Return index and maximum of the targets that match."""
         holds, front = self._holds, target.front
         centre = middle - self.condition.doubled_centre if n else middle + self.condition.doubled_centre

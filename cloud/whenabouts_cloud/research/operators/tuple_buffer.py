@@ -9,7 +9,7 @@ from bisect import bisect_right
 GIVE_BACK = 512  # dropped tuples before the lists are cut, so that cutting costs little per tuple
 
 
-class Held:
+class TupleBuffer:
     """Tuples of one stream: maximum, doubled middle, length, index and place in the order of arrival are parallel."""
 
     __slots__ = ("front", "index", "length", "middle", "t_max")
