@@ -100,7 +100,7 @@ def _side_by_side(alternatives: list[Alternative]) -> tuple[tuple[Alternative, .
 
 @st.composite
 def plans(draw: st.DrawFn, *, chain: bool = False, points: bool = False, skips: bool = False) -> tuple[Plan, int]:
-    """(plan, number of types). With `chain` what the compared methods take: one chain, no conditions, no spanning."""
+    """(plan, number of types). With `chain` what the baselines take: one chain, no conditions, no spanning."""
     type_count = draw(st.sampled_from([3, 2, 4, 1]))
     conditions = not chain and draw(st.integers(0, 2)) == 0
     kinds = draw(classes(type_count, conditions))

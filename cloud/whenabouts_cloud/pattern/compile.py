@@ -178,15 +178,15 @@ class _Compiler:
                         raise ValueError(
                             f"found more than {MAX_CONDITIONS} conditions, each repetition counted, expected no more"
                         )
-                    yield self._program(conjunct.expression, lambda r, of=instance: place[of[r]])  # type: ignore[misc]
+                    yield self._program(conjunct.expression, lambda r, positive_of=instance: place[positive_of[r]])  # type: ignore[misc]
 
     def _forbidden_if(self, leaf: int, place: Mapping[Positive, int]) -> Program:
         """Conditions, besides its class, that make an event of a negated element forbidden."""
         programs = []
         for conjunct in self._crossing:
             if conjunct.negated == leaf:
-                for of in self._instances(conjunct, place):
-                    at = {r: NEGATED if p.leaf == leaf else place[p] for r, p in of.items()}
+                for positive_of in self._instances(conjunct, place):
+                    at = {r: NEGATED if p.leaf == leaf else place[p] for r, p in positive_of.items()}
                     programs.append(self._program(conjunct.expression, at.__getitem__))
         return self._all(programs)
 
@@ -211,9 +211,9 @@ class _Compiler:
         each = sorted({leaf_of[r] for r in conjunct.references if r.index in (None, "prev")})
         for chosen in product(*(range(1, copies[leaf] + 1) for leaf in each)):
             now = dict(zip(each, chosen, strict=True))
-            of = {r: Positive(leaf, _copy(r, now.get(leaf, 0), copies[leaf])) for r, leaf in leaf_of.items()}
-            if all(1 <= p.copy <= copies[p.leaf] for p in of.values()):
-                yield of
+            positive_of = {r: Positive(leaf, _copy(r, now.get(leaf, 0), copies[leaf])) for r, leaf in leaf_of.items()}
+            if all(1 <= p.copy <= copies[p.leaf] for p in positive_of.values()):
+                yield positive_of
 
     def _selection(self, shape: Shape, order: tuple[int, ...]) -> Iterator[Negation]:
         """Yield the negations that NEXT or STRICT adds between neighbours of a chain; see the module docstring."""
@@ -255,13 +255,14 @@ class _Compiler:
         for conjunct in self._crossing:
             if conjunct.negated is not None or candidate.leaf not in conjunct.leaves:
                 continue
-            for of in self._instances(conjunct, present):
+            for positive_of in self._instances(conjunct, present):
                 # The last event of an incomplete repetition is not known yet.
                 known = all(
-                    r.index != "last" or (p.leaf != candidate.leaf and p.copy == whole[p.leaf]) for r, p in of.items()
+                    r.index != "last" or (p.leaf != candidate.leaf and p.copy == whole[p.leaf])
+                    for r, p in positive_of.items()
                 )
-                if candidate in of.values() and known and all(p in present for p in of.values()):
-                    at = {r: present[p] for r, p in of.items()}
+                if candidate in positive_of.values() and known and all(p in present for p in positive_of.values()):
+                    at = {r: present[p] for r, p in positive_of.items()}
                     programs.append(self._program(conjunct.expression, at.__getitem__))
         return self._all(programs)
 

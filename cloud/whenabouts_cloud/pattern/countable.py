@@ -99,7 +99,7 @@ def countable(plan: Plan, types: int, aggregates: Sequence[Aggregate], places: d
         tuple(dict.fromkeys(asked)),
         values,
         tuple(functions),
-        tuple(f"{function}({of})" for function, of in aggregates),
+        tuple(f"{function}({column_of})" for function, column_of in aggregates),
         plan.per_key,
     )
 
@@ -187,12 +187,12 @@ def _measures(
     """The measures, (places of a match, column), and the function and measure of each aggregate."""
     measures: dict[tuple[tuple[int, ...], str], int] = {}
     functions = []
-    for function, of in aggregates:
-        name, dot, column = of.partition(".")
+    for function, column_of in aggregates:
+        name, dot, column = column_of.partition(".")
         if function not in FUNCTIONS:
             raise ValueError(f"aggregate: found {function!r}, expected one of {', '.join(FUNCTIONS)}")
         if name not in places or not dot or not column:
-            raise ValueError(f"aggregate: found {of!r}, expected ELEMENT.COLUMN with one of {', '.join(places)}")
+            raise ValueError(f"aggregate: found {column_of!r}, expected ELEMENT.COLUMN with one of {', '.join(places)}")
         functions.append((function, measures.setdefault((tuple(places[name]), column), len(measures))))
     if len(measures) > MEASURES:
         raise ValueError(f"aggregates: found {len(measures)} columns of elements, expected at most {MEASURES}")

@@ -65,12 +65,12 @@ class Reference:
 class Attribute:
     """A column of an event."""
 
-    of: Reference
+    reference: Reference
     column: str
 
     def text(self) -> str:
         """The expression in the rule language."""
-        return f"{self.of.text()}.{self.column}"
+        return f"{self.reference.text()}.{self.column}"
 
 
 @dataclass(frozen=True)
@@ -89,18 +89,18 @@ class Constant:
 class TextIs:
     """Condition that an attribute is, or is not, this text."""
 
-    of: Attribute
+    attribute: Attribute
     word: str
     equal: bool = True
 
     @property
     def indicator(self) -> str:
         """Name of the column that it reads."""
-        return f'{self.of.column}="{self.word}"'
+        return f'{self.attribute.column}="{self.word}"'
 
     def text(self) -> str:
         """The expression in the rule language."""
-        return f'{self.of.text()} {"=" if self.equal else "!="} "{self.word}"'
+        return f'{self.attribute.text()} {"=" if self.equal else "!="} "{self.word}"'
 
 
 @dataclass(frozen=True)
@@ -147,10 +147,10 @@ def split_column(column: str) -> tuple[str, str | None]:
 def references(expression: Expression) -> Iterator[Reference]:
     """Yield every mention of an element, in the order of the text."""
     match expression:
-        case Attribute(of, _):
-            yield of
-        case TextIs(of, _, _):
-            yield of.of
+        case Attribute(reference, _):
+            yield reference
+        case TextIs(attribute, _, _):
+            yield attribute.reference
         case Related(_, a, b):
             yield a
             yield b
@@ -171,12 +171,12 @@ def conjuncts(expression: Expression) -> Iterator[Expression]:
 def program(expression: Expression, element: Callable[[Reference], int], column: Callable[[str], int]) -> Program:
     """Compile an expression to steps; `element` numbers references, `column` numbers columns."""
     match expression:
-        case Attribute(of, name):
-            return (Step("attribute", element(of), column(name)),)
+        case Attribute(reference, name):
+            return (Step("attribute", element(reference), column(name)),)
         case Constant(value):
             return (Step("constant", value=value),)
-        case TextIs(of, _, equal):
-            indicator = Step("attribute", element(of.of), column(expression.indicator))
+        case TextIs(attribute, _, equal):
+            indicator = Step("attribute", element(attribute.reference), column(expression.indicator))
             return indicator, Step("constant", value=float(equal)), Step("=")
         case Related(relation, a, b):
             return program(_allen(relation, a, b), element, column)

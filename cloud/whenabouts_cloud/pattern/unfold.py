@@ -33,7 +33,7 @@ class Positive:
 
 
 @dataclass(frozen=True)
-class Gap:
+class Between:
     """No event of element `leaf` between the latest of `left` and the earliest of `right`, both bits of positives."""
 
     leaf: int
@@ -47,7 +47,7 @@ class Shape:
 
     positives: tuple[Positive, ...]
     before: tuple[int, ...]
-    gaps: tuple[Gap, ...]
+    gaps: tuple[Between, ...]
 
 
 def shapes(pattern: PatternParts) -> list[Shape]:
@@ -103,19 +103,19 @@ def bits(mask: int) -> Iterator[int]:
 
 
 @dataclass(frozen=True)
-class _Fixed:
+class _Group:
     """A part without choices: a group of parts, one after the other or in any order."""
 
     in_order: bool
-    parts: "tuple[_Fixed | Positive | _Absent, ...]"
+    parts: "tuple[_Group | Positive | _SkippedPart, ...]"
 
 
 @dataclass(frozen=True)
-class _Absent:
+class _SkippedPart:
     leaf: int
 
 
-_Choice = _Fixed | Positive | _Absent
+_Choice = _Group | Positive | _SkippedPart
 
 
 def _ways(part: Part) -> int:
@@ -133,14 +133,14 @@ def _unfold(part: Part, numbers: Iterator[int]) -> list[_Choice]:
         case Event(_, _, least, most):
             leaf = next(numbers)
             copies = [tuple(Positive(leaf, i + 1) for i in range(n)) for n in range(least, most + 1)]
-            return [c[0] if len(c) == 1 else _Fixed(True, c) for c in copies]
+            return [c[0] if len(c) == 1 else _Group(True, c) for c in copies]
         case Negated():
-            return [_Absent(next(numbers))]
+            return [_SkippedPart(next(numbers))]
         case Or(parts):
             return list(chain.from_iterable([_unfold(inner, numbers) for inner in parts]))
         case Seq(parts) | And(parts):
             choices = [_unfold(inner, numbers) for inner in parts]
-            return [_Fixed(isinstance(part, Seq), chosen) for chosen in product(*choices)]
+            return [_Group(isinstance(part, Seq), chosen) for chosen in product(*choices)]
 
 
 @dataclass
@@ -149,32 +149,34 @@ class _Layout:
 
     positives: list[Positive] = field(default_factory=list)
     before: list[int] = field(default_factory=list)
-    gaps: list[Gap] = field(default_factory=list)
+    gaps: list[Between] = field(default_factory=list)
 
-    def lay(self, part: _Choice) -> "_Laid":
-        if isinstance(part, _Absent):
-            return _Laid(part, (), 0, 0, 0)
+    def lay(self, part: _Choice) -> "_PlacedPart":
+        if isinstance(part, _SkippedPart):
+            return _PlacedPart(part, (), 0, 0, 0)
         if isinstance(part, Positive):
             bit = 1 << len(self.positives)
             self.positives.append(part)
             self.before.append(0)
-            return _Laid(part, (), bit, bit, bit)
+            return _PlacedPart(part, (), bit, bit, bit)
         laid = tuple(self.lay(inner) for inner in part.parts)
         present = [x for x in laid if x.all]
         if not present:
             raise ValueError("found a group in which every element is negated, expected at least one that is not")
         if not part.in_order:
-            return _Laid(part, laid, *(sum(getattr(x, name) for x in present) for name in ("all", "first", "last")))
+            return _PlacedPart(
+                part, laid, *(sum(getattr(x, name) for x in present) for name in ("all", "first", "last"))
+            )
         earlier = 0
         for inner in present:
             for i in bits(inner.all):
                 self.before[i] |= earlier
             earlier |= inner.all
-        return _Laid(part, laid, earlier, present[0].first, present[-1].last)
+        return _PlacedPart(part, laid, earlier, present[0].first, present[-1].last)
 
-    def find_gaps(self, group: "_Laid", left: int, right: int) -> None:
+    def find_gaps(self, group: "_PlacedPart", left: int, right: int) -> None:
         """Find the gaps in a group between the positives `left` and `right`, as bits; 0: none on that side."""
-        assert isinstance(group.part, _Fixed)
+        assert isinstance(group.part, _Group)
         for n, inner in enumerate(group.parts):
             here = left, right
             if group.part.in_order:
@@ -182,16 +184,16 @@ class _Layout:
                     next((x.last for x in reversed(group.parts[:n]) if x.all), left),
                     next((x.first for x in group.parts[n + 1 :] if x.all), right),
                 )
-            if isinstance(inner.part, _Absent):
-                self.gaps.append(Gap(inner.part.leaf, *here))
-            elif isinstance(inner.part, _Fixed):
+            if isinstance(inner.part, _SkippedPart):
+                self.gaps.append(Between(inner.part.leaf, *here))
+            elif isinstance(inner.part, _Group):
                 self.find_gaps(inner, *here)
 
 
 @dataclass(frozen=True)
-class _Laid:
+class _PlacedPart:
     part: _Choice
-    parts: "tuple[_Laid, ...]"
+    parts: "tuple[_PlacedPart, ...]"
     all: int
     first: int
     last: int
@@ -199,6 +201,6 @@ class _Laid:
 
 def _shape(fixed: _Choice) -> Shape:
     layout = _Layout()
-    whole = fixed if isinstance(fixed, _Fixed) else _Fixed(True, (fixed,))
+    whole = fixed if isinstance(fixed, _Group) else _Group(True, (fixed,))
     layout.find_gaps(layout.lay(whole), 0, 0)
     return Shape(tuple(layout.positives), tuple(layout.before), tuple(layout.gaps))

@@ -13,7 +13,7 @@ from whenabouts_cloud.pattern.automaton import Automaton, automaton
 from whenabouts_cloud.pattern.automaton_svg import MAX_DRAWN, svg
 from whenabouts_cloud.pattern.compile import alternative_shapes
 from whenabouts_cloud.pattern.elements import leaves
-from whenabouts_cloud.pattern.unfold import Gap, Shape, bits
+from whenabouts_cloud.pattern.unfold import Between, Shape, bits
 from whenabouts_cloud.rules.model import CepRule
 
 
@@ -102,7 +102,7 @@ def _shapes(pattern: Pattern) -> list[Shape]:
     return list(dict.fromkeys(shape for shape, _ in alternative_shapes(pattern)))
 
 
-def _gap(rule: CepRule, shape: Shape, gap: Gap) -> GapExplained:
+def _gap(rule: CepRule, shape: Shape, gap: Between) -> GapExplained:
     element = list(leaves(rule.pattern.root))[gap.leaf].text()[1:]
     left, right = (_names(rule.pattern, shape, *border) for border in ((gap.left, True), (gap.right, False)))
     if left and right:

@@ -17,7 +17,7 @@ from whenabouts_cloud.cep import detect, engine
 from whenabouts_cloud.cep.kernel.compile_plans import compile_plans
 from whenabouts_cloud.cep.kernel.program import CLASS
 from whenabouts_cloud.cep.uncertain.causal import Clocks
-from whenabouts_cloud.cep.uncertain.refine import refine
+from whenabouts_cloud.cep.uncertain.refine import Candidates, refine
 from whenabouts_cloud.pattern.plan import Alternative, EventClass, Negation, Plan
 
 
@@ -217,7 +217,7 @@ def kept(case, clocks, fed):
             ))  # fmt: skip
         t = np.array([[e.t for e in chosen]])
         t_max = np.array([[e.t_max for e in chosen]])
-        keep, _ = refine(alternative, case.plan, t, t_max, gaps, np.array([match.chosen]), clocks)
+        keep, _ = refine(alternative, case.plan, Candidates(t, t_max, np.array([match.chosen]), gaps), clocks)
         if keep[0]:
             rows.add((match.row, match.chosen))
     return rows

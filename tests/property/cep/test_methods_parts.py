@@ -1,4 +1,4 @@
-"""The parts of the compared methods: the frontier against the definition, stacks against sorted lists, gaps by hand."""
+"""The parts of the baselines: the frontier against the definition, stacks against sorted lists, gaps by hand."""
 
 import numpy as np
 import pytest

@@ -15,7 +15,7 @@ from whenabouts_cloud.cep.uncertain.bounds import bounds
 from whenabouts_cloud.cep.uncertain.chain_probability import ERROR, probability
 from whenabouts_cloud.cep.uncertain.forbidden_events import obstacles
 from whenabouts_cloud.cep.uncertain.order_ideals import ideals
-from whenabouts_cloud.cep.uncertain.refine import refine
+from whenabouts_cloud.cep.uncertain.refine import Candidates, refine
 from whenabouts_cloud.pattern.plan import Alternative, Mode, Negation, Plan
 
 UNCERTAIN_MAX = 4  # stamps that are no points: the reference tries all orders of them
@@ -64,12 +64,17 @@ def columns(case: Case):
     return a[None], b[None], negated, np.arange(len(a))[None]
 
 
+def candidate(case: Case) -> Candidates:
+    a, b, negated, ids = columns(case)
+    return Candidates(a, b, ids, negated)
+
+
 def plan_of(case: Case, mode: Mode, p: Fraction = Fraction(1)) -> Plan:
     return Plan((), (case.alternative,), len(case.stamps), case.window, case.strict, mode, p)
 
 
 def emitted(case: Case, mode: Mode, p: Fraction = Fraction(1), **options) -> tuple[bool, float]:
-    keep, value = refine(case.alternative, plan_of(case, mode, p), *columns(case), **options)
+    keep, value = refine(case.alternative, plan_of(case, mode, p), candidate(case), **options)
     return bool(keep[0]), float(value[0])
 
 
@@ -231,9 +236,7 @@ def test_candidates_do_not_influence_each_other(many, mode):
     keep, value = refine(
         first.alternative,
         replace(plan_of(first, mode, Fraction(1, 2))),
-        *(np.concatenate([p[i] for p in parts]) for i in (0, 1)),
-        negated,
-        np.concatenate([p[3] for p in parts]),
+        Candidates(*(np.concatenate([p[i] for p in parts]) for i in (0, 1, 3)), negated),
     )
     np.testing.assert_array_equal(keep, [k for k, _ in alone])
     np.testing.assert_array_equal(value, [v for _, v in alone])

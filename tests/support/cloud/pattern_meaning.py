@@ -173,10 +173,10 @@ class _Walk:
         if isinstance(x, Constant):
             return x.value
         if isinstance(x, Attribute):
-            _, t, attributes = self.events[at[x.of]]
+            _, t, attributes = self.events[at[x.reference]]
             return float(t) if x.column in ("t_min", "t_max") else attributes.get(x.column, math.nan)
         if isinstance(x, TextIs):
-            text = self.events[at[x.of.of]][2].get(x.of.column)
+            text = self.events[at[x.attribute.reference]][2].get(x.attribute.column)
             return text is not None and (text == x.word) == x.equal
         if isinstance(x, Related):
             a, b = (self.events[at[r]][1] for r in (x.a, x.b))

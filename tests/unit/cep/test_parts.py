@@ -36,7 +36,7 @@ times = st.lists(st.integers(0, 12), max_size=4)
 
 
 def stored(chains):
-    """Event list (main node) 0 with points in the lists (child chains) of classes 0, 1, ..."""
+    """Event list 0 with points in the chains of classes 0, 1, ..."""
     state = new_state(len(chains), len(chains), 0, 1)
     none, index = np.empty((1, 0)), 0
     for number, chain in enumerate(chains):

@@ -16,7 +16,7 @@ from whenabouts_cloud.cep.uncertain.chain_probability import NODES_MAX, STATES, 
 from whenabouts_cloud.cep.uncertain.forbidden_events import Obstacles
 from whenabouts_cloud.cep.uncertain.order_ideals import extensions, ideals
 from whenabouts_cloud.cep.uncertain.possible import possible
-from whenabouts_cloud.cep.uncertain.refine import OBSTACLES, Counters, refine
+from whenabouts_cloud.cep.uncertain.refine import OBSTACLES, Candidates, Counters, refine
 from whenabouts_cloud.jit import compiled
 from whenabouts_cloud.pattern.plan import Alternative, Negation, Plan
 
@@ -42,7 +42,7 @@ def ask(mode, alternative, stamps, *negated, window=ENDLESS, strict=False, p=Fra
         low, high = np.array(intervals, np.int64).reshape(-1, 2).T
         ids = names[k] if names else range(1000 * (k + 1), 1000 * (k + 1) + len(intervals))
         lists.append((np.array([0, len(intervals)]), low, high, np.array(ids, np.int64)))
-    keep, value = refine(alternative, plan, a[None], b[None], lists, np.arange(len(a))[None], **options)
+    keep, value = refine(alternative, plan, Candidates(a[None], b[None], np.arange(len(a))[None], lists), **options)
     return bool(keep[0]), float(value[0])
 
 
@@ -263,7 +263,7 @@ def test_points_are_never_integrated():
     negated = [(np.arange(1001), x, x, np.arange(1000) + 10_000)]
     ids = np.arange(3000).reshape(-1, 3)
     plan = Plan((), (alternative,), 3, 20, mode="over", probability=Fraction(9, 10))
-    keep, value = refine(alternative, plan, t, t, negated, ids, counters=counters)
+    keep, value = refine(alternative, plan, Candidates(t, t, ids, negated), counters=counters)
     order = (t[:, 0] < t[:, 1]) & (t[:, 1] < t[:, 2]) & (t[:, 2] - t[:, 0] <= 20)
     expected = order & ~((t[:, 0] < x) & (x < t[:, 1]))
     np.testing.assert_array_equal(keep, expected)
@@ -277,7 +277,8 @@ def test_no_candidates_are_no_matches():
     negated = [(np.zeros(1, np.int64), *(np.zeros(0, np.int64),) * 3)]
     clocks = Clocks(np.zeros((0, 1), np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
     for mode in ("certain", "possible", "over", "causal"):
-        keep, value = refine(alternative, Plan((), (alternative,), 2, 5, mode=mode), none, none, negated, none, clocks)
+        plan = Plan((), (alternative,), 2, 5, mode=mode)
+        keep, value = refine(alternative, plan, Candidates(none, none, none, negated), clocks)
         assert (keep.shape, value.shape) == ((0,), (0,))
 
 
@@ -325,10 +326,10 @@ def test_causal_order_is_what_gateways_could_have_known(seed):
     inner = (np.arange(len(ids) + 1) * count, no_time, no_time, every)
     leading = (np.zeros(len(ids) + 1, np.int64), *(np.zeros(0, np.int64),) * 3)
     plan = Plan((), (alternative,), 2, 10, mode="causal")
-    keep, _ = refine(alternative, plan, zeros, zeros, [inner, leading], ids, clocks)
+    keep, _ = refine(alternative, plan, Candidates(zeros, zeros, ids, [inner, leading]), clocks)
     between = (known[:, :, None] & known[None, :, :]).any(axis=1)
     np.testing.assert_array_equal(keep.reshape(count, count), known & ~between)
-    keep, _ = refine(alternative, plan, zeros, zeros, [leading, inner], ids, clocks)
+    keep, _ = refine(alternative, plan, Candidates(zeros, zeros, ids, [leading, inner]), clocks)
     np.testing.assert_array_equal(keep.reshape(count, count), known & ~known.any(axis=0)[:, None])
 
 
@@ -343,7 +344,7 @@ def test_causal_window_and_gaps_reach_as_far_as_stamps_allow():
     def keep(alternative, window, strict, x):
         plan = Plan((), (alternative,), 2, window, strict, "causal")
         lists = [(np.array([0, 1]), np.array([x[0]]), np.array([x[1]]), np.array([0]))] if x else []
-        return bool(refine(alternative, plan, a, b, lists, ids, clocks)[0][0])
+        return bool(refine(alternative, plan, Candidates(a, b, ids, lists), clocks)[0][0])
 
     assert keep(chain(2), 4, False, None)
     assert not keep(chain(2), 4, True, None)

@@ -234,7 +234,7 @@ class Counter:
         return mask
 
     def _run(self, t: Array, key: Array, mask: Array, values: Array, frontier: Array, late: Array) -> Counts:
-        """Calls the machine code until it is done; grows the array that it names each time."""
+        """Runs the kernel until it is done; after each call, enlarges the array that it reports as full."""
         self._state.meta[META.event] = self._state.meta[META.emitted] = 0
         self._state.meta[META.calls] += 1
         events = Events(t, key, mask, values, frontier)

@@ -31,7 +31,7 @@ from whenabouts_cloud.cep.kernel.conditions import of_columns
 from whenabouts_cloud.cep.uncertain.causal import Clocks
 from whenabouts_cloud.cep.uncertain.forbidden_events import Bools, harmless, outside_window
 from whenabouts_cloud.cep.uncertain.order_ideals import Ints, ideals
-from whenabouts_cloud.cep.uncertain.refine import refine
+from whenabouts_cloud.cep.uncertain.refine import Candidates, refine
 from whenabouts_cloud.language.pattern import Pattern
 from whenabouts_cloud.pattern.elements import Negated, leaves
 from whenabouts_cloud.pattern.plan import NEGATED, Alternative, Negation, Plan, Program
@@ -73,8 +73,8 @@ def why_not(
 
 
 @dataclass(frozen=True)
-class _Way:
-    """One way to fill elements; a lesser rank is nearer to a match."""
+class _Attempt:
+    """An attempt to fill the elements; a lesser rank is nearer to a match."""
 
     rank: tuple[int, ...]
     elements: tuple[Element, ...]
@@ -126,7 +126,7 @@ class _Question:
         """True if the event has the type of an element that is not negated."""
         return any(event.type_code in self.plan.classes[c].types for v in self.plan.alternatives for c in v.classes)
 
-    def nearest(self, focus: Seen) -> _Way:
+    def nearest(self, focus: Seen) -> _Attempt:
         """The nearest way of all alternatives."""
         ways = [way for v in range(len(self.plan.alternatives)) for way in _Search(self, v, focus).ways()]
         return min(ways, key=lambda way: way.rank)
@@ -145,7 +145,7 @@ class _Search:
         self.playing = [[e for e in question.events if self._is_type(e, i)] for i in range(len(self.names))]
         self.most, self.best = 0, list[dict[int, Seen]]()
 
-    def ways(self) -> Iterator[_Way]:
+    def ways(self) -> Iterator[_Attempt]:
         """The ways that fill the most elements."""
         for place in range(len(self.names)):
             # A focus that fails its own conditions is not used, but reported.
@@ -237,7 +237,7 @@ class _Search:
     def _is_type(self, event: Seen, place: int) -> bool:
         return event.type_code in self.q.plan.classes[self.alternative.classes[place]].types
 
-    def _lacking(self, chosen: dict[int, Seen]) -> _Way:
+    def _lacking(self, chosen: dict[int, Seen]) -> _Attempt:
         """A way that lacks elements, with the nearest event for each."""
         elements, rank, beyond = [], 0, 0
         for place, name in enumerate(self.names):
@@ -255,7 +255,7 @@ class _Search:
                 rank, beyond = max(rank, worst), beyond + by
         lacking = len(self.names) - len(chosen)
         without = int(self.focus not in chosen.values())
-        return _Way((lacking, 0, rank, without, beyond, len(self.names)), tuple(elements), (), "missing", None)
+        return _Attempt((lacking, 0, rank, without, beyond, len(self.names)), tuple(elements), (), "missing", None)
 
     def _why(
         self, chosen: Mapping[int, Seen], place: int, event: Seen
@@ -268,7 +268,7 @@ class _Search:
         texts = dict.fromkeys(text for _, _, text in failures)
         return (len(kinds), worst, len(texts), failures[0][1], event.t_min), event, " and ".join(texts)
 
-    def _complete(self, chosen: Mapping[int, Seen]) -> _Way:
+    def _complete(self, chosen: Mapping[int, Seen]) -> _Attempt:
         """A way that lacks no element: a match, or the events that block it."""
         events = [chosen[place] for place in range(len(self.names))]
         plan, index = self.q.plan, self.q.index
@@ -276,7 +276,8 @@ class _Search:
         t_min, t_max = (np.array([[getattr(e, side) for e in events]], np.int64) for side in ("t_min", "t_max"))
         ids = np.array([[index[e] for e in events]], np.int64)
         in_gaps = [_columns(forbidden, index) for forbidden in negated]
-        keep, probability = refine(self.alternative, plan, t_min, t_max, in_gaps, ids, self.q.clocks, exact=True)
+        candidate = Candidates(t_min, t_max, ids, in_gaps)
+        keep, probability = refine(self.alternative, plan, candidate, self.q.clocks, exact=True)
         blockers = tuple(
             Blocker(self._label(n), x, self._where(n, events, x))
             for n, forbidden in zip(self.alternative.negations, negated, strict=True)
@@ -286,7 +287,7 @@ class _Search:
         verdict: Verdict = "match" if keep[0] else ("blocked" if blockers and plan.mode != "over" else "improbable")
         elements = tuple(Element(name, e, None, "") for name, e in zip(self.names, events, strict=True))
         rank = (0, int(not keep[0]), len(blockers), 0, 0, len(self.names))
-        return _Way(rank, elements, blockers, verdict, float(probability[0]) if plan.mode == "over" else None)
+        return _Attempt(rank, elements, blockers, verdict, float(probability[0]) if plan.mode == "over" else None)
 
     def _forbidden(self, negation: Negation, events: list[Seen]) -> list[Seen]:
         """The events that a negation forbids, or that may lie in its gap."""

@@ -1,11 +1,11 @@
 """The hash table store (HTS): from a key to its event list, which has a chain per class in time order.
 
-After section 3 of the paper (Wang, Wang, Cheng, Lu, KSII TIIS 10(9), 2016), which calls an event list a main node and a chain
-a child chain. The paper leaves open the following. Keys are compared, not only hashed. Chains lie in blocks of one pool,
-whose sizes grow by a half or a third. An out-of-order event is inserted from the end of the chain, ties in order of arrival.
-Events that can be in no later match are evicted when their chain needs room, and otherwise by a sweep over the nodes, once
-per quarter of the time that events are stored. So each node is visited a few times in its life, and an idle key leaves
-nothing behind.
+After section 3 of the paper (Wang, Wang, Cheng, Lu, KSII TIIS 10(9), 2016), which calls an event list a main node and
+a chain a child chain. The paper leaves open the following. Keys are compared, not only hashed. Chains lie in blocks
+of one pool, whose sizes grow by a half or a third. An out-of-order event is inserted from the end of the chain, ties
+in order of arrival. Events that can be in no later match are evicted when their chain needs room, and otherwise by a
+sweep over the nodes, once per quarter of the time that events are stored. So each node is visited a few times in its
+life, and an idle key leaves nothing behind.
 """
 
 from typing import Any

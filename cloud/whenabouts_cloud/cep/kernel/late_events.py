@@ -44,7 +44,7 @@ def note_late(machine: Machine, block: Block, event: Event, setting: Setting) ->
 
 @inlined
 def _search_class(machine: Machine, c: int, node: int, event: Event, oldest: int, setting: Setting) -> Any:
-    """Notes the matches that the event, as one of a class, would have added, and those that it would have removed."""
+    """Searches for the matches that the late event would have added or removed as one of a class, and notes them."""
     program = machine.program
     for use in range(program.classes[c, CLASS.use], program.classes[c, CLASS.use_end]):
         site = Site(program.uses[use, USE.alternative], program.uses[use, USE.position], node)

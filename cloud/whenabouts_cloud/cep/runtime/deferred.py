@@ -14,7 +14,7 @@ from whenabouts_cloud.cep.kernel.emit import AGAIN, FIRST, LATE_ADDED, LATE_REMO
 from whenabouts_cloud.cep.kernel.layout import CANDIDATE, CANDIDATE_EVENTS, NEGATED_EVENT
 from whenabouts_cloud.cep.runtime.skip import Skipper
 from whenabouts_cloud.cep.uncertain.causal import Clocks
-from whenabouts_cloud.cep.uncertain.refine import refine
+from whenabouts_cloud.cep.uncertain.refine import Candidates, refine
 from whenabouts_cloud.jit import Array
 
 
@@ -123,7 +123,7 @@ class CandidateDecisions:
             np.cumsum(np.bincount(owner[own], minlength=len(rows)), out=offsets[1:])
             stamps = (np.ascontiguousarray(lists[own, c]) for c in (NEGATED_EVENT.t, NEGATED_EVENT.t_max))
             gaps.append((offsets, *stamps, lists[own, NEGATED_EVENT.arrival] - base))
-        keep, probability = refine(one, plan, t, t_max, gaps, ids - base, clocks, exact=exact)
+        keep, probability = refine(one, plan, Candidates(t, t_max, ids - base, gaps), clocks, exact=exact)
         return np.array(keep), probability if plan.mode == "over" else np.full(len(rows), np.nan)
 
     def _emit_and_retract(self, rows: Array, keep: Array) -> tuple[Array, Array]:

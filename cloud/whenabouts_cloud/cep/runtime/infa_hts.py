@@ -330,7 +330,7 @@ class Engine:
         return np.array([self.codes[code] for code in known.tolist()], np.int64)[inverse] if len(known) else source
 
     def _run(self, block: Block | None, step: Callable[[Machine, Setting], Any]) -> Out:
-        """Call the machine code until it is done; grow the array that it names each time."""
+        """Run a kernel until it is done; after each call, enlarge the array that it reports as full."""
         c, meta = self.compiled, self.state.meta
         count = 0 if block is None else len(block.t)
         out = store.new_results(c.width, c.most, len(c.plans), max(store.ROWS, count // 2))

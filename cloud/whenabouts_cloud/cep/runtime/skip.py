@@ -24,8 +24,8 @@ KEY, END, T, INDEX = 0, 1, 2, 3
 class Skipper:
     """Keeps the matches of one plan until they are decided.
 
-    `waiting` are rows as above, `probability` the probability of each; `past` are rows of KEY, ascending, and END of its
-    last match that remained.
+    `waiting` has a row for each waiting match, in the columns above, and `probability` its probability. `past` has a row
+    for each key, ascending in KEY, with the END of its last match that remained.
     """
 
     def __init__(self, plan: Plan, longest: int) -> None:

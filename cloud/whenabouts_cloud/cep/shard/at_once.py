@@ -1,4 +1,4 @@
-"""A rule about events in an order, applied to all events at once: the results at the end of a stream of them."""
+"""Applies a rule about events to all events at once; gives the results that a stream of them would give at its end."""
 
 from typing import NamedTuple
 

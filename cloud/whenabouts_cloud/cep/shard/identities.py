@@ -83,7 +83,7 @@ class Identities:
         picked = {name: column[at] for name, column in self._columns.items()}
         site, gateway, boot = zip(*self._sources, strict=True) if self._sources else ((), (), ())
         source = pa.array(picked["source"])
-        of = {
+        column_of = {
             "type": pa.array(picked["type"]),
             "site": pa.DictionaryArray.from_arrays(source, pa.array(site, pa.string())),
             "gateway": pa.DictionaryArray.from_arrays(source, pa.array(gateway, pa.string())),
@@ -92,7 +92,7 @@ class Identities:
             "key": self._keys.take(pa.array(picked["key"], mask=picked["key"] == _NO_KEY)),
             **{name: pa.array(picked[name]) for name in ("seq", "t_min", "t_max")},
         }
-        return pa.table([of[name] for name in EVENT.names], schema=EVENT)
+        return pa.table([column_of[name] for name in EVENT.names], schema=EVENT)
 
     def keys(self, numbers: Ints) -> pa.Array:
         """The keys with these numbers, of stored events."""

@@ -80,7 +80,7 @@ def match_rows(
     stamps = [events[name].to_numpy() for name in ("t_min", "t_max")]
     starts = np.concatenate([[0], np.cumsum(taken.sum(axis=1))])
     key = _plain(events["key"]).take(pa.array(chosen[starts[:-1]])) if rule.pattern.per_key else None
-    of = {
+    column_of = {
         "result_id": _result_ids(rule, at - missing, events),
         "rule": pa.repeat(pa.scalar(rule.name), len(matches)),
         "key": pa.nulls(len(matches), pa.string()) if key is None else key,
@@ -94,7 +94,7 @@ def match_rows(
             pa.array(starts, pa.int32()), _entries(rule, places, events.take(pa.array(chosen)))
         ),
     }
-    return pa.table([of[name] for name in RESULT.names], schema=RESULT)
+    return pa.table([column_of[name] for name in RESULT.names], schema=RESULT)
 
 
 def count_rows(
@@ -112,7 +112,7 @@ def count_rows(
         hashlib.blake2b(f"{rule.name} {begin_us} {key}".encode(), digest_size=16).hexdigest()
         for key in keys.to_pylist()
     ]
-    of = {
+    column_of = {
         "result_id": pa.array(ids, pa.string()),
         "rule": pa.repeat(pa.scalar(rule.name), len(keys)),
         "key": keys,
@@ -122,7 +122,7 @@ def count_rows(
         "exact": pa.array(exact, pa.bool_()),
         "aggregates": pa.ListArray.from_arrays(pa.array(np.arange(len(keys) + 1) * len(names), pa.int32()), flat),
     }
-    return pa.table([of[name] for name in COUNT.names], schema=COUNT)
+    return pa.table([column_of[name] for name in COUNT.names], schema=COUNT)
 
 
 def _entries(rule: CepRule, places: Ints, events: pa.Table) -> pa.StructArray:

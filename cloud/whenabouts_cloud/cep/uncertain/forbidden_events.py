@@ -1,4 +1,4 @@
-"""The negated events that could block each candidate (obstacles), each once, with the gaps that it could fall into.
+"""Finds the obstacles of each candidate: the negated events that could block it, each once, with the gaps it may fall into.
 
 An event is one random time even if several gaps forbid it; STRICT lists it for each of them. An event of the match is no
 obstacle to the match. A gap that an event cannot reach in any placement is dropped; the others are undecided or certain.

@@ -14,6 +14,7 @@ match with less than p is emitted. `Counters.limited` counts such candidates.
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -42,23 +43,31 @@ class Counters:
     limited: int = 0  # integrated with only a bound for some negated events
 
 
+class Candidates(NamedTuple):
+    """m tuples of n events as an alternative lists them, with the negated events that may lie in their gaps.
+
+    t_min, t_max, ids are (m, n), int64 ticks and events' numbers. `negated` has, for each negation of the alternative,
+    offsets (m + 1), t_min, t_max and ids: the events offsets[c]:offsets[c + 1] may lie in the gap of candidate c.
+    """
+
+    t_min: Ints
+    t_max: Ints
+    ids: Ints
+    negated: Negated
+
+
 def refine(
     alternative: Alternative,
     plan: Plan,
-    t_min: Ints,
-    t_max: Ints,
-    negated: Negated,
-    ids: Ints,
+    candidates: Candidates,
     clocks: Clocks | None = None,
     *,
     exact: bool | Bools = False,
     counters: Counters | None = None,
 ) -> tuple[Bools, Floats]:
-    """Decide which of m candidates, tuples of n events as the alternative lists them, are matches in the plan's mode.
+    """Decide which of m candidates are matches of the alternative in the plan's mode.
 
-    t_min, t_max, ids are (m, n), int64 ticks and events' numbers. `negated` has, for each negation of the alternative,
-    offsets (m + 1), t_min, t_max and ids: the events offsets[c]:offsets[c + 1] may lie in the gap of candidate c. Conditions
-    are not checked. `clocks` are needed only in causal mode.
+    Conditions are not checked. `clocks` are needed only in causal mode.
 
     Returns keep (m,) and probability (m,). In mode over the probability is exact if it was integrated. If bounds decided, it
     is the lower bound of a kept candidate and the upper bound of another; with `exact`, for all or some candidates, the kept
@@ -67,6 +76,7 @@ def refine(
     Raises:
         ValueError: causal mode without clocks, or an alternative with too many orders or elements.
     """
+    t_min, t_max, ids, negated = candidates
     if plan.mode == "causal":
         if clocks is None:
             raise ValueError(

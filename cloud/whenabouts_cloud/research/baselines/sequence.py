@@ -184,21 +184,17 @@ def construct(
     more than the search itself.
     """
     t, index = event
-    places, window, base, last = (
-        len(chain.place),
-        chain.limits[LIMIT.window],
-        number * chain.limits[LIMIT.classes],
-        len(chain.place) - 1,
-    )
+    window, base = chain.limits[LIMIT.window], number * chain.limits[LIMIT.classes]
+    places, last = len(chain.place), len(chain.place) - 1
     pool, bounds, left, when, negated = stacks.pool, stacks.bounds, chain.left, chain.when, chain.negated
     for chosen in range(places):
-        work[chosen, FIRST], work[chosen, LAST] = (
-            bounds[base + chain.place[chosen], BOUNDS.first],
-            bounds[base + chain.place[chosen], BOUNDS.last],
-        )
+        stack = base + chain.place[chosen]
+        work[chosen, FIRST], work[chosen, LAST] = bounds[stack, BOUNDS.first], bounds[stack, BOUNDS.last]
     if window < 0 or not _reachable(pool, work, place, t, window):
         return rows, count
     work[place, TIME], work[place, INDEX] = t, index
+    # Places are chosen in steps: from `place` down to 0, then up to the last.
+    # `forward` is True while the chosen place has an event to try.
     step, chosen, forward = 0, place, True
     while True:
         if forward:
@@ -209,9 +205,8 @@ def construct(
                         work[min(left[negation] + 1, last), TIME],
                     )  # fmt: skip
                     stack = base + negated[negation]
-                    forward = forward and not _within(
-                        pool, bounds[stack, BOUNDS.first], bounds[stack, BOUNDS.last], low, high
-                    )
+                    first, end = bounds[stack, BOUNDS.first], bounds[stack, BOUNDS.last]
+                    forward = forward and not _within(pool, first, end, low, high)
         if forward and step == last:
             if count + 1 == len(rows):
                 rows = doubled(rows)
@@ -221,14 +216,11 @@ def construct(
         elif forward:
             step += 1
             chosen = place - step if step <= place else step
+            first, end = work[chosen, FIRST], work[chosen, LAST]
             if chosen < place:
-                work[chosen, CURSOR] = at_or_after(
-                    pool, work[chosen, FIRST], work[chosen, LAST], work[chosen + 1, TIME]
-                )
+                work[chosen, CURSOR] = at_or_after(pool, first, end, work[chosen + 1, TIME])
             else:
-                work[chosen, CURSOR] = (
-                    at_or_after(pool, work[chosen, FIRST], work[chosen, LAST], work[chosen - 1, TIME] + 1) - 1
-                )
+                work[chosen, CURSOR] = at_or_after(pool, first, end, work[chosen - 1, TIME] + 1) - 1
         if step == 0:
             return rows, count
         if chosen < place:
@@ -236,9 +228,8 @@ def construct(
             forward = entry >= work[chosen, FIRST] and pool[entry, EVENT.t] >= work[chosen, END]
         else:
             entry = work[chosen, CURSOR] + 1
-            forward = entry < work[chosen, LAST] and pool[entry, EVENT.t] <= min(
-                work[chosen, END], work[0, TIME] + window
-            )
+            latest = min(work[chosen, END], work[0, TIME] + window)
+            forward = entry < work[chosen, LAST] and pool[entry, EVENT.t] <= latest
         work[chosen, CURSOR] = entry
         if forward:
             work[chosen, TIME], work[chosen, INDEX] = pool[entry, EVENT.t], pool[entry, EVENT.arrival]

@@ -106,7 +106,7 @@ class Operator(ABC):
         return pairs
 
     def push_arrays(self, side: Side, index: Any, t_min: Any, t_max: Any, now: Any) -> Arrays:
-        """As `push`, with the pairs as two int64 arrays (index_a, index_b)."""
+        """Process tuples, see `push`; return the pairs as two int64 arrays (index_a, index_b)."""
         return as_arrays(self.push(side, index, t_min, t_max, now))
 
     def advance(self, now: int) -> list[Pair]:
@@ -120,7 +120,7 @@ class Operator(ABC):
         return []
 
     def flush_arrays(self) -> Arrays:
-        """As `flush`, with the pairs as two int64 arrays."""
+        """Return the pairs of all waiting tuples, see `flush`, as two int64 arrays."""
         return as_arrays(self.flush())
 
     def take_late(self) -> list[LateTuple]:

@@ -82,13 +82,13 @@ class BlockOperator(Operator):
         self._ct = float(condition.ct)
 
     def push(self, side: Side, index: Whole | Column, t_min: Any, t_max: Any, now: Any) -> list[Pair]:
-        """As `Operator.push`; arrays are processed as a whole."""
+        """Process one tuple, or arrays as a whole, see `Operator.push`."""
         if isinstance(index, int | np.integer):
             return super().push(side, index, t_min, t_max, now)
         return _as_list(self._take(number(side), index, t_min, t_max, now))
 
     def push_arrays(self, side: Side, index: Any, t_min: Any, t_max: Any, now: Any) -> Arrays:
-        """As `push`, with the pairs as two int64 arrays (index_a, index_b), without a Python object per pair."""
+        """Process tuples, see `push`; return the pairs as two int64 arrays, without a Python object per pair."""
         return _as_arrays(self._take(number(side), index, t_min, t_max, now))
 
     def advance(self, now: int) -> list[Pair]:
@@ -103,7 +103,7 @@ class BlockOperator(Operator):
         return _as_list(self._evaluate(0) + self._evaluate(1))
 
     def flush_arrays(self) -> Arrays:
-        """As `flush`, with the pairs as two arrays."""
+        """Evaluate all waiting tuples and return the pairs as two arrays."""
         return _as_arrays(self._evaluate(0) + self._evaluate(1))
 
     def _push_one(self, n: int, index: int, t_min: int, t_max: int, now: int) -> list[Pair]:

@@ -101,7 +101,7 @@ class Eager(Operator):
         super().__init__(condition, a, b, max_buffer=max_buffer)
 
     def push(self, side: Side, index: Whole | Column, t_min: Any, t_max: Any, now: Any) -> list[Pair]:
-        """As `Operator.push`; one tuple of plain integers takes a faster path."""
+        """Process one tuple or many, see `Operator.push`; one tuple of plain integers takes a faster path."""
         if type(index) is int:
             if side == "a":
                 partners = self._partners(self._a, self._b, index, t_min, t_max, now)
@@ -112,7 +112,7 @@ class Eager(Operator):
         return super().push(side, index, t_min, t_max, now)
 
     def partners(self, side: Side, index: int, t_min: int, t_max: int, now: int) -> list[int]:
-        """As `push` for one tuple, returning only the indices of the other stream: cheaper with many matches."""
+        """Process one tuple and return only the indices of the other stream: cheaper than `push` with many matches."""
         base, target = (self._b, self._a) if number(side) else (self._a, self._b)
         return self._partners(base, target, index, t_min, t_max, now)
 
