@@ -20,15 +20,16 @@ MOST_MODULES = 18  # of a folder; a folder with more has no clear subject
 # separate room of a floor.
 FLOORS = {
     "whenabouts_cloud": [
-        "arrays blobs broker display_time durable importers jobs.session metrics_file orderly_end progress research svg",
+        "arrays blobs broker display_time durable importers jobs.session metrics_file orderly_end progress svg",
         "jit",
         "latwin.model pattern",
-        "cep.kernel cep.uncertain correlation.batch correlation.distributions language latwin.windows research.operators",
+        "cep.kernel cep.uncertain correlation.batch correlation.distributions language latwin.windows",
         "cep.explain cep.runtime latwin.conjunction latwin.probability rules",
-        "cep.count correlation frontier landing latwin research.baselines",
+        "cep.count correlation frontier landing latwin",
         "cep ingest shard spark",
-        "cep.shard correlation.stream jobs.output latwin.shard research.experiments",
-        "jobs latwin.picture warm",
+        "cep.shard correlation.stream jobs.output latwin.shard",
+        "jobs latwin.picture research research.baselines research.operators warm",
+        "research.experiments",
         "commands",
         "cli",
     ],
@@ -134,7 +135,7 @@ def upward(package: str) -> list[str]:
     """Imports that go to the same or a higher floor, but to the own room."""
     floor, wrong = FLOOR_OF[package], []
     for module in (name for name in MODULES if name.startswith(f"{package}.")):
-        for target in (name for name in targets(module) if name.startswith(f"{package}.")):
+        for target in (name for name in imports_at_run_time(module) if name.startswith(f"{package}.")):
             here, there = room(module), room(target)
             if here != there and floor.get(there, 99) >= floor.get(here, -1):
                 wrong.append(f"{module} -> {target}")
