@@ -5,7 +5,7 @@ is the first state of the view). `attrs` holds the state's values by name, and t
 own `value` is set when the state consists of a single predicate. Unknown values are omitted: at the start, and while
 changes are so close together that their order is unknown. The stamp contains the moment of the change.
 
-A clock heartbeat is such a reading with `$evidence`: it begins no state and has no values. It reports that the state
+A clock heartbeat is such a reading with `$heartbeat`: it begins no state and has no values. It reports that the state
 numbered by its own entry was still on when the whole clock was known.
 
 A view is the ordered list of (gateway, boot) of a group's members; entry i of a clock belongs to the i-th member. Its
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
     Members = list[tuple[str, int]]
 
-GROUP, VIEW, PROCESS, EVIDENCE = "$group", "$view", "$process", "$evidence"
+GROUP, VIEW, PROCESS, HEARTBEAT = "$group", "$view", "$process", "$heartbeat"
 VALUE = "value"  # name of the reading's own value among the values
 KIND = "state"
 VIEW_BITS = 48  # two different views of a group have the same number with probability 10^-14
 
 
 class LocalState:
-    """A state, or a clock heartbeat if `evidence` is set.
+    """A state, or a clock heartbeat if `is_heartbeat` is set.
 
     group, view: name of the group and number of its view. process: index of the gateway in the view. number: of the
     state. clock: vector clock. values: by name; the reading's own value is under `value`.
     """
 
-    __slots__ = ("clock", "evidence", "group", "number", "process", "values", "view")
+    __slots__ = ("clock", "group", "is_heartbeat", "number", "process", "values", "view")
 
     def __init__(
         self,
@@ -45,12 +45,12 @@ class LocalState:
         view: int,
         process: int,
         clock: "tuple[int, ...]",
-        evidence: bool,
+        is_heartbeat: bool,
         values: "dict[str, int | float | str | bool]",
     ) -> None:
         self.group, self.view, self.process, self.clock = group, view, process, clock
         self.number = clock[process]
-        self.evidence, self.values = evidence, values
+        self.is_heartbeat, self.values = is_heartbeat, values
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LocalState) and all(getattr(self, f) == getattr(other, f) for f in self.__slots__)
@@ -87,9 +87,9 @@ def attrs_of(
     view: int,
     process: int,
     values: "dict[str, int | float | str | bool] | None" = None,
-    evidence: bool = False,
+    is_heartbeat: bool = False,
 ) -> "dict[str, int | float | str | bool]":
-    """The attributes of a state reading, or of a clock heartbeat if `evidence` is set; a clock heartbeat has no values.
+    """The attributes of a state reading, or of a clock heartbeat if `is_heartbeat` is set; a clock heartbeat has no values.
 
     Raises:
         ValueError: a value has a reserved name (beginning with $, or `value`), or a clock heartbeat has values.
@@ -98,11 +98,11 @@ def attrs_of(
     for name in sorted(attrs):
         if name.startswith("$") or name == VALUE:
             raise ValueError(f"state: found a value named {name!r}, expected another name; $... and value are reserved")
-    if evidence and attrs:
+    if is_heartbeat and attrs:
         raise ValueError(f"clock heartbeat: found {len(attrs)} values, expected none")
     attrs[GROUP], attrs[VIEW], attrs[PROCESS] = group, view, process
-    if evidence:
-        attrs[EVIDENCE] = True
+    if is_heartbeat:
+        attrs[HEARTBEAT] = True
     return attrs
 
 
@@ -115,8 +115,8 @@ def state_of(reading: "Reading") -> "LocalState | None":
         return None
     attrs, clock = reading.attrs, reading.vclock
     group, view, process = attrs.get(GROUP), attrs.get(VIEW), attrs.get(PROCESS)
-    evidence = attrs.get(EVIDENCE, False)
-    if type(group) is not str or not is_text(group) or type(evidence) is not bool:
+    is_heartbeat = attrs.get(HEARTBEAT, False)
+    if type(group) is not str or not is_text(group) or type(is_heartbeat) is not bool:
         return None
     if type(view) is not int or not 0 <= view < 1 << VIEW_BITS:
         return None
@@ -125,6 +125,6 @@ def state_of(reading: "Reading") -> "LocalState | None":
     values = {name: attrs[name] for name in attrs if not name.startswith("$") and name != VALUE}
     if reading.value is not None and is_scalar(reading.value):
         values[VALUE] = reading.value
-    if evidence and values:
+    if is_heartbeat and values:
         return None
-    return LocalState(group, view, process, clock, evidence, values)
+    return LocalState(group, view, process, clock, is_heartbeat, values)

@@ -3,7 +3,7 @@
     python tests/bench/bench_latwin_spark.py [--states 200000] [--groups 100] [--rounds 3]
 
 Groups of four gateways whose state goes on and off with means of 25 and 5 s; each onset is sent to the other three of the
-group, which they report without a state of their own (a clock-only report). Stamps are 100 ms long. Read from Parquet as the
+group, which they report without a state of their own (a clock heartbeat). Stamps are 100 ms long. Read from Parquet as the
 ingest writes it, with a heartbeat of every gateway. The rule is DEFINITELY all four. Wall time counts from the start of the
 job to the published file, for the batch job over everything and for the streaming job that finds it landed, in one
 micro-batch and in ten; CPU seconds are of this process, Java and the Python workers together. One round before them warms
@@ -72,15 +72,16 @@ def group(number: int, readings: int) -> list[dict[str, object]]:
 
 
 def _row(
-    number: int, n: int, seqs: list[int], clocks: list[list[int]], on: list[bool], t: float, evidence: bool,
+    number: int, n: int, seqs: list[int], clocks: list[list[int]], on: list[bool], t: float, is_heartbeat: bool,
     rng: random.Random,
 ) -> dict[str, object]:  # fmt: skip
     seqs[n] += 1
     t_min = BEGIN_US + int(t * SECOND_US) - rng.randrange(LENGTH_US)
     return {
         "site": f"site{number}", "gateway": f"gw-{n}", "boot": 1, "seq": seqs[n], "stream": f"s{n}/state",
-        "kind": "state", "value": None if evidence else json.dumps(on[n]),
-        "attrs": json.dumps(attrs_of(f"office-{number}", 1, n, {}, evidence)), "t_min": t_min, "t_max": t_min + LENGTH_US,
+        "kind": "state", "value": None if is_heartbeat else json.dumps(on[n]),
+        "attrs": json.dumps(attrs_of(f"office-{number}", 1, n, {}, is_heartbeat)),
+        "t_min": t_min, "t_max": t_min + LENGTH_US,
         "clock_state": "bounded", "vclock": list(clocks[n]), "landed_us": t_min + LENGTH_US,
     }  # fmt: skip
 

@@ -3,7 +3,7 @@
     python tests/bench/soundness_latwin.py [--seeds 5000] [--first 0]
 
 Two to eight processes, windows of one to eight, both orders, patient or not, late joiners, doubled and overtaken reports,
-receipts as states, as clock-only reports or silent, clock errors from none to wide. Ends with an error and the seed if one
+receipts as states, as clock heartbeats or silent, clock errors from none to wide. Ends with an error and the seed if one
 emitted overlap is contradicted.
 """
 
@@ -29,7 +29,7 @@ def watch(seed):
         random.choice([2, 2, 3, 3, 4, 5, 8]),
         random.choice([40, 80, 160]),
         error=random.choice([0, 1, 5, 50, 500]),
-        receives=random.choice(["state", "evidence", "silent", "mixed"]),
+        receives=random.choice(["state", "heartbeat", "silent", "mixed"]),
         joins_late=random.random() < 0.5,
         delay=random.choice([0, 5, 40, 200]),
     )

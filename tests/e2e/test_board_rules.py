@@ -149,7 +149,7 @@ def test_a_board_is_a_member_of_a_group_of_linux_agents(where, tmp_path):
         begun = {
             (gateway, state.values["present"]): (state, t_min, t_max)
             for gateway, _, state, t_min, t_max in states
-            if not state.evidence and state.number
+            if not state.is_heartbeat and state.number
         }
         reads = sorted(
             e.true_us
@@ -165,7 +165,7 @@ def test_a_board_is_a_member_of_a_group_of_linux_agents(where, tmp_path):
         reported = [
             decode_batch(p)[0] for leaf, p, _ in seen.seen if leaf == "state" and decode_batch(p)[0].gateway == "rfid"
         ]
-        assert all(not state_of(r).evidence for r in reported)
+        assert all(not state_of(r).is_heartbeat for r in reported)
         assert {state_of(r).number for r in reported if state_of(r).view == view} >= {2}
 
         board.kill()

@@ -139,7 +139,7 @@ def check_dense(states):
     views, last = {}, {}
     for gateway, boot, state, _, _ in states:
         key = state.view, gateway, boot
-        if not state.evidence:
+        if not state.is_heartbeat:
             assert state.number == views.get(key, -1) + 1
             views[key] = state.number
         else:
@@ -179,7 +179,7 @@ def test_landed_states_of_three_agents_carry_dense_clocks_and_survive_a_reboot(o
 
     begun = {}  # (gateway, value) -> (state, t_min, t_max) of the badge's coming and going
     for gateway, _, state, t_min, t_max in states:
-        if not state.evidence and state.number:
+        if not state.is_heartbeat and state.number:
             assert state.values["present"] is state.values["value"]
             begun[gateway, state.values["present"]] = state, t_min, t_max
     for gateway, times in moments.items():
@@ -191,8 +191,8 @@ def test_landed_states_of_three_agents_carry_dense_clocks_and_survive_a_reboot(o
         gone, came = begun[earlier, False][0], begun[later, True][0]
         assert came.clock[NAMES.index(earlier)] >= gone.number
     last = begun["wall", False][0].number
-    office.wait("phone's clock-only report of the last state of the wall", lambda: any(
-        gateway == "phone" and s.evidence and s.view == view and s.clock[2] == last
+    office.wait("phone's clock heartbeat in the last state of the wall", lambda: any(
+        gateway == "phone" and s.is_heartbeat and s.view == view and s.clock[2] == last
         for gateway, _, s, _, _ in office.landed_states()
     ), 20)  # fmt: skip
 
@@ -270,6 +270,6 @@ def test_lies_noise_and_lost_connections_do_no_harm(office):
         g == "rfid" and s.view == view and s.number == number + 2 for g, _, s, _, _ in office.landed_states()
     ), 30)  # fmt: skip
     states = [decode_batch(payload) for leaf, payload, _ in seen.seen if leaf == "state" and payload not in noise]
-    assert all(len(readings) == 1 and not state_of(readings[0]).evidence for readings in states)
+    assert all(len(readings) == 1 and not state_of(readings[0]).is_heartbeat for readings in states)
     check_dense(office.landed_states())
     office.wait("all of which clocks speak has landed", lambda: nothing_ahead(office.landed_states()), 30)

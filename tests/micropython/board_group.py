@@ -1,6 +1,6 @@
 """On the board's VM: replay the inputs of a gateway's group process, or measure the memory it holds.
 
-argv: `replay FILE` or `keep MEMBERS STATES`. A case of the file is a line {"gateway", "boot", "peers", "evidence_us",
+argv: `replay FILE` or `keep MEMBERS STATES`. A case of the file is a line {"gateway", "boot", "peers", "clock_heartbeat_us",
 "conditions": [[kind, arguments], ...]}, a line [method, arguments] for each call, and ["end", []]; payloads are hexadecimal.
 """
 
@@ -25,7 +25,9 @@ def replay(lines):
         row = json.loads(line)
         if isinstance(row, dict):
             detection = Detection([KINDS[kind](*arguments) for kind, arguments in row["conditions"]])
-            process = GroupProcess("office", row["gateway"], row["boot"], row["peers"], detection, row["evidence_us"])
+            process = GroupProcess(
+                "office", row["gateway"], row["boot"], row["peers"], detection, row["clock_heartbeat_us"]
+            )
             calls = {
                 "observe": process.observe, "advance": process.advance, "born": process.born, "stopped": process.stopped,
                 "removed": process.removed, "receive": process.receive,
@@ -40,7 +42,7 @@ def replay(lines):
         result = calls[method](*arguments)
         if method == "advance":
             result = [
-                [r.view, r.process, list(r.clock), r.earliest_us, r.latest_us, r.evidence, sorted(r.values.items())]
+                [r.view, r.process, list(r.clock), r.earliest_us, r.latest_us, r.is_heartbeat, sorted(r.values.items())]
                 for r in result
             ]
         elif method == "receive":

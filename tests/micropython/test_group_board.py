@@ -20,7 +20,7 @@ def of_network(seed):
     network.run()
     for gateway in network.gateways:
         yield {
-            "gateway": gateway.name, "boot": gateway.boot, "evidence_us": 0,
+            "gateway": gateway.name, "boot": gateway.boot, "clock_heartbeat_us": 0,
             "peers": [g.name for g in network.gateways if g is not gateway], "calls": gateway.calls,
             "conditions": [
                 ["presence", [f"has_{key}", "tags", key, needed, LEAVE_US]]
@@ -56,7 +56,7 @@ def of_chance(seed):
         ["threshold", ["low", "probe", None, "level", 1, 2, 0]],
     ]
     return {
-        "gateway": "b", "boot": 1 << 62, "peers": ["a", "c"], "evidence_us": 50_000,
+        "gateway": "b", "boot": 1 << 62, "peers": ["a", "c"], "clock_heartbeat_us": 50_000,
         "conditions": thresholds, "calls": calls,
     }  # fmt: skip
 

@@ -20,11 +20,11 @@ class Case(NamedTuple):
 
 @st.composite
 def computations(
-    draw: st.DrawFn, *, most_processes: int = 4, most_steps: int = 24, evidence: bool = True, any_order: bool = False
+    draw: st.DrawFn, *, most_processes: int = 4, most_steps: int = 24, heartbeats: bool = True, any_order: bool = False
 ) -> Computation:
     """A random computation; with `any_order` its reports arrive in any order, else with individual delays."""
     processes = draw(st.integers(2, most_processes))
-    kinds = ["state", "silent"] + (["mixed", "mixed", "evidence"] if evidence else [])
+    kinds = ["state", "silent"] + (["mixed", "mixed", "heartbeat"] if heartbeats else [])
     drawn = simulate(
         draw(st.randoms(use_true_random=False)),
         processes,
@@ -47,12 +47,12 @@ def cases(
     most_processes: int = 4,
     most_steps: int = 24,
     most_window: int = 4,
-    evidence: bool = True,
+    heartbeats: bool = True,
     any_order: bool = False,
 ) -> Case:
     """A computation with windows, of one size or of a size for each process."""
     computation = draw(
-        computations(most_processes=most_processes, most_steps=most_steps, evidence=evidence, any_order=any_order)
+        computations(most_processes=most_processes, most_steps=most_steps, heartbeats=heartbeats, any_order=any_order)
     )
     sizes = st.integers(1, most_window)
     if draw(st.booleans()):

@@ -98,7 +98,7 @@ def simulate(
     """A random computation.
 
     Local changes, sends and receives at integer times; processes share moments. Messages overtake each other. `receives`
-    is the kind of a receive: a reported "state", a clock heartbeat ("evidence"), "silent", or "mixed". With `joins_late`
+    is the kind of a receive: a reported "state", a clock heartbeat ("heartbeat"), "silent", or "mixed". With `joins_late`
     some processes begin with the receipt of a message that knows of a change; a process whose first state knows of none
     counts as present from the beginning, so all others begin at time 0. `error` bounds each end of the stamps, `delay` the
     time that a report is under way (0: reports arrive in true order).
@@ -140,7 +140,7 @@ def simulate(
             now = max(now, one.last_t + 1)
             one.clock = [max(a, b) for a, b in zip(one.clock, clock, strict=True)]
             one.past |= past
-            kind = random.choice(["state", "evidence", "silent"]) if receives == "mixed" else receives
+            kind = random.choice(["state", "heartbeat", "silent"]) if receives == "mixed" else receives
             if not one.joined:
                 one.joined, one.holds, kind = True, random.random() < 0.5, "state"
             happens(p, kind == "state", kind != "silent")
@@ -346,10 +346,10 @@ def blocks(numbers: Iterable[int]) -> list[tuple[int, int]]:
 
 @dataclass
 class Checker:
-    """A checker: the last `window` states of each process without a gap, the states that wait for a missing one, evidence.
+    """A checker: the last `window` states of each process without a gap, the states that wait for a missing one, heartbeats.
 
-    Evidence (a clock heartbeat) is an event of a process which shows that its state has not ended. It counts if the state is
-    the latest accepted one. Of evidence for states not accepted yet, only that of the highest state is kept, until this
+    A clock heartbeat is an event of a process which shows that its state has not ended. It counts if the state is
+    the latest accepted one. Of heartbeats for states not accepted yet, only those for the highest state are kept, until this
     state is accepted.
     """
 
@@ -357,7 +357,7 @@ class Checker:
     window: Sequence[int]
     accepted: list[int] = field(default_factory=list)
     waiting: set[int] = field(default_factory=set)
-    evidence: list[int] = field(default_factory=list)
+    heartbeats: list[int] = field(default_factory=list)
     early: dict[int, list[int]] = field(default_factory=dict)
 
     def push(self, index: int) -> list[int]:
@@ -377,11 +377,11 @@ class Checker:
             self.accepted.append(ready[0])
             taken.append(ready[0])
             if self._of(ready[0])[1] == self._early_state(p):
-                self.evidence += self.early.pop(p)
+                self.heartbeats += self.early.pop(p)
 
     def _note(self, index: int, p: int, state: int) -> None:
         if state == self.latest(p):
-            self.evidence.append(index)
+            self.heartbeats.append(index)
         elif state > max(self.latest(p), self._early_state(p)):
             self.early[p] = [index]
         elif state == self._early_state(p):
@@ -423,7 +423,7 @@ class Checker:
         After the latest accepted state of each process come those that others have heard of and one more; they know only
         what the process is known to have known. A process that joined late begins in an extra state, ABSENT.
         """
-        known, noted = (self.accepted, self.evidence) if hybrid else ([], [])
+        known, noted = (self.accepted, self.heartbeats) if hybrid else ([], [])
         past = _closed(self.computation, emitted_pasts(self.computation), known, noted)
         n = self.computation.processes
         late = self.computation.late_joiners()
@@ -436,7 +436,7 @@ class Checker:
 
         clocks = {self._of(index): clock(index) for index in self.accepted}
         sure = [list(clocks.get((p, self.latest(p)), [ABSENT if i in late else 0 for i in range(n)])) for p in range(n)]
-        for index in self.evidence:
+        for index in self.heartbeats:
             p, state = self._of(index)
             if state == self.latest(p):
                 sure[p] = [max(a, b) for a, b in zip(sure[p], clock(index), strict=True)]

@@ -66,8 +66,8 @@ class Agent:
         self._time = Timekeeper(clock, self._db, spool.waiting, spool.waiting.read(site, gateway))
         self._group: GroupHost | None = None
         if config.group is not None:
-            evidence_us = config.commit_ms * 1000
-            self._group = GroupHost(config.group, site, gateway, spool.boot, evidence_us, self._time.now_us)
+            clock_heartbeat_us = config.commit_ms * 1000
+            self._group = GroupHost(config.group, site, gateway, spool.boot, clock_heartbeat_us, self._time.now_us)
         self._delivery = Delivery(config, self._birth(), spool, self._db, self._on_rules, self._group)
         before = spool.gaps.read(site, gateway)
         self._intake = Intake(self._append, self._delivery.work.set, config.commit_ms, self._keep_gaps, before)

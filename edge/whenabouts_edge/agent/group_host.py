@@ -24,17 +24,25 @@ log = Log(__name__)
 
 
 class GroupHost:
-    """One gateway in its group. host_us returns the current time of the host's clock; evidence_us is as in GroupProcess."""
+    """One gateway in its group. host_us returns the current time of the host's clock; clock_heartbeat_us is as in
+    GroupProcess.
+    """
 
     def __init__(
-        self, config: GroupConfig, site: str, gateway: str, boot: int, evidence_us: int, host_us: Callable[[], int]
+        self,
+        config: GroupConfig,
+        site: str,
+        gateway: str,
+        boot: int,
+        clock_heartbeat_us: int,
+        host_us: Callable[[], int],
     ) -> None:
         self.site, self.gateway, self.group, self.stream = site, gateway, config.name, config.stream
         self.single = config.states[0].name if len(config.states) == 1 else None
         self._sites = {name: peer_site for peer_site, name in config.peers}
         self._host_us = host_us
         self._detection = Detection([_condition(state) for state in config.states])
-        self._process = GroupProcess(config.name, gateway, boot, list(self._sites), self._detection, evidence_us)
+        self._process = GroupProcess(config.name, gateway, boot, list(self._sites), self._detection, clock_heartbeat_us)
         self._complained: set[tuple[str, str]] = set()
         self._announced = 0
         self.peer_came = False  # a birth has come since this was last reset: that peer may have missed states
@@ -89,9 +97,9 @@ class GroupHost:
 
     def _state(self, report: Report, sample: ClockSample) -> PendingReading:
         value = report.values.get(self.single) if self.single else None
-        attrs = attrs_of(self.group, report.view, report.process, dict(report.values), report.evidence)
+        attrs = attrs_of(self.group, report.view, report.process, dict(report.values), report.is_heartbeat)
         one = PendingReading(self.stream, KIND, report.earliest_us, report.latest_us, value=value, attrs=attrs)
-        one.vclock, one.publish = report.clock, not report.evidence
+        one.vclock, one.publish = report.clock, not report.is_heartbeat
         date(one, self.site, self.gateway, sample)
         return one
 

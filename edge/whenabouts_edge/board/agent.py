@@ -130,8 +130,10 @@ class Agent:
         if "group" in config:
             from whenabouts_edge.board.group import BoardGroup
 
-            evidence_us = 1000 * config["commit_ms"]
-            self.group = BoardGroup(config["group"], self._site, self._gateway, self._flash_log.boot, evidence_us)
+            clock_heartbeat_us = 1000 * config["commit_ms"]
+            self.group = BoardGroup(
+                config["group"], self._site, self._gateway, self._flash_log.boot, clock_heartbeat_us
+            )
         if "rules" in config or "group" in config:
             self.store.on_stored = self._stored
 

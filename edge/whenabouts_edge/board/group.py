@@ -24,7 +24,7 @@ HELD_MAX = 8  # states of another view, held until it begins
 class BoardGroup:
     """One board in its group. config: table `group`. peer_came: a birth came since this was reset. refused: bad messages."""
 
-    def __init__(self, config: "dict[str, Any]", site: str, gateway: str, boot: int, evidence_us: int) -> None:
+    def __init__(self, config: "dict[str, Any]", site: str, gateway: str, boot: int, clock_heartbeat_us: int) -> None:
         self.name: str = config["name"]
         self.stream: str = config.get("stream", gateway + "/state")
         self._gateway = gateway
@@ -37,7 +37,7 @@ class BoardGroup:
         self._single = states[0]["name"] if len(states) == 1 else None
         self._detection = Detection([_condition(state) for state in states], WAITING_MAX)
         self._process = GroupProcess(
-            self.name, gateway, boot, sorted(self._sites), self._detection, evidence_us, HELD_MAX
+            self.name, gateway, boot, sorted(self._sites), self._detection, clock_heartbeat_us, HELD_MAX
         )
         self._announced = 0
         self.peer_came = False
@@ -90,9 +90,9 @@ class BoardGroup:
         pending_readings = []
         for report in self._process.advance(clear_us, now_us):
             value = report.values.get(self._single) if self._single else None
-            attrs = attrs_of(self.name, report.view, report.process, dict(report.values), report.evidence)
+            attrs = attrs_of(self.name, report.view, report.process, dict(report.values), report.is_heartbeat)
             pending = PendingReading(self.stream, KIND, report.earliest_us, report.latest_us, None, value, None, attrs)
-            pending.vclock, pending.publish = report.clock, not report.evidence
+            pending.vclock, pending.publish = report.clock, not report.is_heartbeat
             pending_readings.append(pending)
         return pending_readings
 

@@ -26,22 +26,22 @@ REASONS = ("malformed", "foreign", "impossible", "other_view", "old_boots", "cut
 
 
 class Report:
-    """A state of this gateway, or a clock heartbeat when `evidence`; the stamp is in host time."""
+    """A state of this gateway, or a clock heartbeat when `is_heartbeat`; the stamp is in host time."""
 
-    __slots__ = ("clock", "earliest_us", "evidence", "latest_us", "process", "values", "view")
+    __slots__ = ("clock", "earliest_us", "is_heartbeat", "latest_us", "process", "values", "view")
 
     def __init__(
         self, view: View, clock: "tuple[int, ...]", earliest_us: int, latest_us: int, values: "dict[str, bool] | None"
     ) -> None:
         self.view, self.process, self.clock = view.number, view.own, clock
         self.earliest_us, self.latest_us = earliest_us, latest_us
-        self.evidence = values is None
+        self.is_heartbeat = values is None
         self.values = values or {}
 
 
 class GroupProcess:
-    """The process of one gateway. evidence_us: least time between clock heartbeats. held: most kept messages of another
-    view.
+    """The process of one gateway. clock_heartbeat_us: least time between clock heartbeats. held: most kept
+    messages of another view.
     """
 
     def __init__(
@@ -51,10 +51,10 @@ class GroupProcess:
         boot: int,
         peers: "list[str]",
         detection: "Detection",
-        evidence_us: int,
+        clock_heartbeat_us: int,
         held: int = MAX_HELD,
     ) -> None:
-        self._group, self._gateway, self._evidence_us, self._most = group, gateway, evidence_us, held
+        self._group, self._gateway, self._clock_heartbeat_us, self._most = group, gateway, clock_heartbeat_us, held
         self._detection = detection
         self._membership = Membership(group, gateway, boot, peers)
         self._next = self._membership.view()
@@ -119,7 +119,7 @@ class GroupProcess:
             self._settled_us = now_us + SETTLE_US
         if (view is None or self._next.number != view.number) and now_us >= self._settled_us:
             reports.append(self._begin_view(self._next, sure_us, clear_us))
-        elif view is not None and now_us - self._reported_us >= self._evidence_us:
+        elif view is not None and now_us - self._reported_us >= self._clock_heartbeat_us:
             sure = self.clock.at(sure_us)
             if sure != self._reported and sure[view.own] == self.clock.number:
                 self._reported, self._reported_us = sure, now_us

@@ -109,7 +109,7 @@ def office_table(s: OfficeSummary) -> str:
     """The summary for a person."""
     lines = [
         f"{', '.join(s.watched)} for {s.hours} h; clocks wrong by up to {s.clock_error_s:g} s, which is their bound",
-        f"{s.states} states, {s.reports} clock-only reports, {s.heartbeats} heartbeats",
+        f"{s.states} states, {s.reports} clock heartbeats at receipts, {s.heartbeats} periodic ones",
         "",
         "all at once                  true     found     false    missed",
     ]

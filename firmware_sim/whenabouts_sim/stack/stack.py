@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from whenabouts_protocol.group_state import EVIDENCE
+from whenabouts_protocol.group_state import HEARTBEAT
 from whenabouts_sim.judge.placement import Landed, ReadingId
 from whenabouts_sim.judge.together import Detected, LandedState
 from whenabouts_sim.stack.broker import RunningBroker
@@ -259,8 +259,8 @@ class Stack:
         columns = ["gateway", "boot", "seq", "t_min", "t_max", "landed_us", "kind", "attrs"]
         states = []
         for row in self._rows(self.landing, columns):
-            attrs = json.loads(row["attrs"] or "{}") if row["kind"] == "state" else {EVIDENCE: True}
-            if not attrs.get(EVIDENCE):
+            attrs = json.loads(row["attrs"] or "{}") if row["kind"] == "state" else {HEARTBEAT: True}
+            if not attrs.get(HEARTBEAT):
                 t_min, t_max, landed_us = row["t_min"], row["t_max"], row["landed_us"]
                 present = attrs.get(value)
                 states.append(LandedState(row["gateway"], row["boot"], row["seq"], t_min, t_max, landed_us, present))

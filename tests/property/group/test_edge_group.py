@@ -130,34 +130,34 @@ def test_the_order_by_clocks_and_clock_heartbeats_holds_in_true_time(seed, size)
     network.run()
     true = [moments(g, true_changes(g)) for g in network.gateways]
     for j, gateway in enumerate(network.gateways):
-        for report in gateway.states[1:] + gateway.evidence:
+        for report in gateway.states[1:] + gateway.heartbeats:
             if len(report.clock) < size:
                 continue
             own = report.clock[j]
-            first_us = true[j].get(own + 1 if report.evidence else own, (1 << 60, 0))[0]
+            first_us = true[j].get(own + 1 if report.is_heartbeat else own, (1 << 60, 0))[0]
             for i, count in enumerate(report.clock):
                 if i != j and count:
                     assert true[i][count][1] < first_us
-            if report.evidence:
+            if report.is_heartbeat:
                 assert report.clock != gateway.states[own].clock
 
 
 def test_the_networks_of_these_tests_show_what_they_are_for():
     """Merges, losses that delay knowledge, unknown order of changes, clock heartbeats: all happen."""
-    merged = unsure = evidence = 0
+    merged = unsure = heartbeats = 0
     tried = seeds(40)
     for seed in tried:
         network = Network(Random(seed), 2 + seed % 4)
         network.run()
         merged += sum(g.process.merged for g in network.gateways)
         unsure += sum(g.process._detection.unsure for g in network.gateways)
-        evidence += sum(len(g.evidence) for g in network.gateways)
+        heartbeats += sum(len(g.heartbeats) for g in network.gateways)
         assert all(
             not any(g.process.counters[r] for r in ("malformed", "foreign", "impossible")) for g in network.gateways
         )
     assert merged > 12 * len(tried)
     assert unsure > len(tried)
-    assert evidence > 12 * len(tried)
+    assert heartbeats > 12 * len(tried)
 
 
 @settings(max_examples=examples(200), deadline=None)

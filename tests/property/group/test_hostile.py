@@ -83,9 +83,9 @@ def test_no_message_raises_and_no_clock_claims_more_than_it_may(messages):
         if isinstance(message, bytes):
             payload = message
         else:
-            gateway, at, reported, boot, view, evidence = message
+            gateway, at, reported, boot, view, is_heartbeat = message
             at = min(at, len(reported) - 1)
-            attrs = attrs_of("office", first.view if view == "view" else 1, at, {}, evidence)
+            attrs = attrs_of("office", first.view if view == "view" else 1, at, {}, is_heartbeat)
             payload = encode_batch([
                 Reading(site="hall", gateway=gateway, boot=boot, seq=n, stream="s", kind="state", t_min=0, t_max=1,
                         attrs=attrs, vclock=reported)

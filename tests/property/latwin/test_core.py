@@ -18,7 +18,7 @@ ROOM = 64  # more than any of these computations needs
 
 
 def push(lattice, one):
-    """An event of a computation as a report, or as evidence."""
+    """An event of a computation as a report, or as a clock heartbeat."""
     if one.begins:
         lattice.push(one.process, one.state, one.clock, one.lo, one.hi)
     else:
@@ -112,7 +112,7 @@ def test_the_lattice_is_that_of_the_papers_algorithms(case):
         assert (lattice.minimal, lattice.maximal) == (paper.minimal, paper.maximal)
 
 
-@given(cases(any_order=True, evidence=False), st.data())
+@given(cases(any_order=True, heartbeats=False), st.data())
 @settings(max_examples=examples(150), deadline=None)
 def test_order_by_time_removes_refuted_states_and_counts_them(case, data):
     """Eager: after every report the CGSs are those of all reports so far; CGSs that a report retracts are counted."""
@@ -142,13 +142,13 @@ def test_order_by_time_removes_refuted_states_and_counts_them(case, data):
 
 @given(cases(any_order=True))
 @settings(max_examples=examples(75), deadline=None)
-def test_evidence_refines_no_further_than_its_own_stamps(case):
-    """With evidence the CGSs lie between those of the states' stamps with the evidence's and without."""
+def test_heartbeats_refine_no_further_than_its_own_stamps(case):
+    """With clock heartbeats the CGSs lie between those of the states' stamps with the heartbeats' and without."""
     n = case.computation.processes
     lattice = LatWin(n, case.window, "hybrid", room=ROOM)
     for index, checker in known_moves(case.computation, case.window):
         push(lattice, case.computation.events[index])
-        every = clocks_of(case.computation, [*checker.accepted, *checker.evidence])
+        every = clocks_of(case.computation, [*checker.accepted, *checker.heartbeats])
         most = by_brute_force(checker.clocks(hybrid=True), checker.windows())
         assert by_brute_force(every, checker.windows()) <= states_of(lattice) <= most
     assert lattice.counters["contradictions"] == 0
@@ -213,7 +213,7 @@ def test_a_restored_snapshot_continues_without_a_difference(case, mode, data):
 
 
 @pytest.mark.compiles
-@given(cases(any_order=True, evidence=False), st.booleans(), st.data())
+@given(cases(any_order=True, heartbeats=False), st.booleans(), st.data())
 @settings(max_examples=examples(75), deadline=None)
 def test_a_restarted_process_has_only_states_from_there_on(case, hybrid, data):
     """After a renewal the windows go on from the state named; the CGSs are those of the windows held."""

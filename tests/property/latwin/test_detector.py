@@ -59,7 +59,7 @@ def test_definitely_is_that_of_the_whole_lattice_on_the_runs_of_the_window(case)
 @given(cases(most_processes=3, most_steps=16, most_window=3, any_order=True))
 @settings(max_examples=examples(100))
 def test_by_stamps_definitely_never_exceeds_that_of_the_whole_lattice(case):
-    """Evidence that has left the window may be forgotten, never invented."""
+    """What has left the window may be forgotten, never invented."""
     one = detector(case, "hybrid")
     for index, checker, made in watch(case):
         if report(one, case.computation.events[index]).definitely and len(made) == 1:
@@ -124,7 +124,7 @@ def test_definitely_is_never_contradicted_by_true_time_in_larger_computations():
             random.choice([2, 3, 4, 6]),
             60,
             error=random.choice([0, 1, 5, 50]),
-            receives=random.choice(["state", "evidence", "silent", "mixed"]),
+            receives=random.choice(["state", "heartbeat", "silent", "mixed"]),
             joins_late=seed % 3 == 0,
             delay=random.choice([0, 5, 40]),
         )
@@ -209,9 +209,9 @@ def test_batches_and_restarts_change_nothing(case, order, data):
     assert batched == singly
 
 
-@given(computations(evidence=True))
+@given(computations(heartbeats=True))
 @settings(max_examples=examples(80))
-def test_evidence_and_repetition_never_take_from_definitely(computation):
+def test_heartbeats_and_repetition_never_take_from_definitely(computation):
     """With clock heartbeats it is reported whenever it is without them; a repeated state changes nothing."""
     case = Case(computation, (3,) * computation.processes)
     bare, helped = detector(case), detector(case)

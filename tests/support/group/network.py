@@ -45,7 +45,7 @@ class Gateway:
     process: GroupProcess = None
     reads: list[Read] = field(default_factory=list)
     states: list[Report] = field(default_factory=list)
-    evidence: list[Report] = field(default_factory=list)
+    heartbeats: list[Report] = field(default_factory=list)
     heard: list[tuple[int, str, int]] = field(default_factory=list)  # host time, sender, number of its state
     calls: list = field(default_factory=list)
     clear_us: int = -1
@@ -62,7 +62,7 @@ def wire(gateway: Gateway, report: Report, seq: int) -> bytes:
     return encode_batch([
         Reading(
             site=SITE, gateway=gateway.name, boot=gateway.boot, seq=seq, stream="state", kind="state",
-            attrs=attrs_of(GROUP, report.view, report.process, report.values, report.evidence),
+            attrs=attrs_of(GROUP, report.view, report.process, report.values, report.is_heartbeat),
             t_min=report.earliest_us, t_max=report.latest_us, vclock=report.clock,
         )
     ])  # fmt: skip
@@ -135,8 +135,8 @@ class Network:
             gateway.started_us = clear_us
         gateway.clear_us = clear_us
         for report in self._call(gateway, "advance", clear_us, now_us):
-            if report.evidence:
-                gateway.evidence.append(report)
+            if report.is_heartbeat:
+                gateway.heartbeats.append(report)
                 continue
             if len(report.clock) < len(self.gateways):
                 continue  # a view from before all had joined

@@ -16,16 +16,16 @@ def message(view, process, clock, gateway="a", boot=5, site="hall", group="offic
     ])  # fmt: skip
 
 
-def process(peers=("a",), conditions=None, evidence_us=0):
+def process(peers=("a",), conditions=None, clock_heartbeat_us=0):
     """Gateway b of a group, with one value of its state."""
     conditions = [Presence("here", "tags", None, 1, 1000)] if conditions is None else conditions
-    return GroupProcess("office", "b", 7, list(peers), Detection(conditions), evidence_us)
+    return GroupProcess("office", "b", 7, list(peers), Detection(conditions), clock_heartbeat_us)
 
 
 def settled(member, now_us=10 * SETTLE_US):
     """Let the process begin its first view; return the report of state 0."""
     member.advance(0, 0)
     [report] = member.advance(1, now_us)
-    assert not report.evidence
+    assert not report.is_heartbeat
     assert set(report.clock) == {0}
     return report

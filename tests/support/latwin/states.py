@@ -27,13 +27,13 @@ def definitely(processes, more=""):
     return rule(f"DEFINITELY {ALL[processes]} WINDOW 4", processes=processes, **({"group": more} if more else {}))
 
 
-def state(process, seq, clock, t_min, t_max, value, *, group="office", view=7, evidence=False, attrs=None, boot=1):
+def state(process, seq, clock, t_min, t_max, value, *, group="office", view=7, is_heartbeat=False, attrs=None, boot=1):
     """A row of the landing: a state of gateway g0, g1 and so on, or a clock heartbeat."""
-    values = {} if evidence else dict(attrs or {})
+    values = {} if is_heartbeat else dict(attrs or {})
     return {
         "site": "hall", "gateway": f"g{process}", "boot": boot, "seq": seq, "stream": f"s{process}/state",
-        "kind": "state", "key": None, "value": None if evidence else json.dumps(value), "unit": None,
-        "attrs": json.dumps(attrs_of(group, view, process, values, evidence)), "t_min": t_min, "t_max": t_max,
+        "kind": "state", "key": None, "value": None if is_heartbeat else json.dumps(value), "unit": None,
+        "attrs": json.dumps(attrs_of(group, view, process, values, is_heartbeat)), "t_min": t_min, "t_max": t_max,
         "clock_state": "bounded", "vclock": list(clock), "landed_us": t_max,
     }  # fmt: skip
 
@@ -45,7 +45,9 @@ def states_of(computation, **more):
         if index in computation.arrivals:
             seq = seqs[event.process] = seqs.get(event.process, -1) + 1
             stamp = EPOCH_US + event.lo * MS, EPOCH_US + event.hi * MS
-            rows[index] = state(event.process, seq, event.clock, *stamp, event.holds, evidence=not event.begins, **more)
+            rows[index] = state(
+                event.process, seq, event.clock, *stamp, event.holds, is_heartbeat=not event.begins, **more
+            )
     return [rows[index] for index in computation.arrivals]
 
 

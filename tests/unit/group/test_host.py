@@ -87,7 +87,7 @@ def test_a_state_is_a_reading_that_is_published_to_peers_when_it_has_its_number(
     bench.now_us = 500
     bench.host.heard(topic("hall", "a", "state"), encode_batch([message]))
     [report] = bench.advance(600, 3 * SETTLE_US)
-    assert state_of(report.numbered(BOOT, 5)).evidence
+    assert state_of(report.numbered(BOOT, 5)).is_heartbeat
     assert to_publish([report]) == []
 
 

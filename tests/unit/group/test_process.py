@@ -44,7 +44,7 @@ def test_a_merge_gives_a_clock_heartbeat_when_it_is_certain():
     message           |500
     ports known to        499 501
     """
-    member = process(evidence_us=100)
+    member = process(clock_heartbeat_us=100)
     member.born("a", 5, "office", 0)
     view = settled(member).view
     now_us = 10 * SETTLE_US
@@ -53,7 +53,7 @@ def test_a_merge_gives_a_clock_heartbeat_when_it_is_certain():
     assert member.merged == 2
     assert member.advance(499, now_us + 1000) == []
     [report] = member.advance(501, now_us + 2000)
-    assert (report.evidence, report.clock, report.values) == (True, (2, 0), {})
+    assert (report.is_heartbeat, report.clock, report.values) == (True, (2, 0), {})
     assert report.earliest_us <= report.latest_us == 501
     member.receive("hall", "a", message(view, 0, (3, 0)), 600)
     assert member.advance(700, now_us + 2050) == []  # too soon after the last
@@ -68,8 +68,8 @@ def test_a_state_that_follows_a_message_has_it_in_its_clock():
     view = settled(member).view
     member.receive("hall", "a", message(view, 0, (4, 0)), 500)
     member.observe("tags", "E", None, {}, 450, 520)
-    state, evidence = [*member.advance(521, 20 * SETTLE_US), *member.advance(522, 21 * SETTLE_US)]
-    assert (state.clock, evidence.clock, evidence.evidence) == ((0, 1), (4, 1), True)
+    state, heartbeat = [*member.advance(521, 20 * SETTLE_US), *member.advance(522, 21 * SETTLE_US)]
+    assert (state.clock, heartbeat.clock, heartbeat.is_heartbeat) == ((0, 1), (4, 1), True)
     after = process()
     after.born("a", 5, "office", 0)
     view = settled(after).view

@@ -295,7 +295,7 @@ def test_a_wrong_report_is_refused_and_changes_nothing(report, expected):
     assert states(lattice) == [(0, 0)]
 
 
-def test_wrong_evidence_and_renewals_are_refused():
+def test_wrong_heartbeats_and_renewals_are_refused():
     """A process there is not, a clock of another group, a state that has been."""
     lattice = LatWin(2, 2)
     lattice.push(0, 0, (0, 0))

@@ -1,4 +1,4 @@
-"""The detector of conjunctions by cases worked out by hand: times of verdicts, evidence, gaps, restarts, wrong reports."""
+"""The detector of conjunctions by hand-made cases: times of verdicts, clock heartbeats, gaps, restarts, wrong reports."""
 
 import numpy as np
 import pytest
@@ -78,10 +78,10 @@ def test_a_clock_only_report_is_enough():
     one.evidence(A, (1, 1))
     assert one.verdict.definitely
     assert one.overlaps == [(1, 1)]
-    assert one.counters["evidence"] == 1
+    assert one.counters["clock_heartbeats"] == 1
     one.evidence(A, (0, 1))  # of a state that is over
     assert one.overlaps == []
-    assert one.counters["evidence_unused"] == 1
+    assert one.counters["clock_heartbeats_unused"] == 1
 
 
 def test_a_heartbeat_is_enough_by_time():

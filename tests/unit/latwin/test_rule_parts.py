@@ -17,10 +17,12 @@ from whenabouts_cloud.latwin.shard.verdict import Occurrence, Witness
 from whenabouts_cloud.latwin.shard.watch import InWindows, Plan
 
 
-def report(slot, number, us, *, clock=None, evidence=False, length=0):
+def report(slot, number, us, *, clock=None, is_heartbeat=False, length=0):
     """A report of one of two processes whose clocks are concurrent unless given."""
     clock = clock or tuple(number if n == slot else 0 for n in range(2))
-    return Report(slot, number, clock, us, us + length, evidence, 1, 10 * number + evidence, us, us + length, (1.0,))
+    return Report(
+        slot, number, clock, us, us + length, is_heartbeat, 1, 10 * number + is_heartbeat, us, us + length, (1.0,)
+    )
 
 
 def numbers(verdicts):
@@ -72,7 +74,7 @@ def test_a_run_that_is_cut_is_in_no_choice_any_more():
     runs.cut(0)
     assert not runs.waits
     runs.take(report(0, 2, 20), True)
-    runs.take(report(0, 2, 25, evidence=True), True)
+    runs.take(report(0, 2, 25, is_heartbeat=True), True)
     assert runs.take(report(0, 3, 30), False) == []
     assert numbers(runs.take(report(1, 1, 40), False)) == [[2, 0]]
 
@@ -112,14 +114,14 @@ def test_reports_travel_as_blocks_and_only_what_the_rule_reads():
     rows = [
         state(0, 0, (0, 0), 0, 0, None, attrs={"room": "meeting", "on": True, "other": 5}),
         state(1, 0, (0, 0), 0, 0, 2.5),
-        state(1, 1, (0, 0), 0, 0, None, evidence=True),
+        state(1, 1, (0, 0), 0, 0, None, is_heartbeat=True),
         state(1, 2, (0, 1), 0, 0, True, group="canteen"),
         {**state(1, 3, (0, 2), 0, 0, True), "stream": "elsewhere"},
     ]
     rows[0]["value"] = None
     columns = reports(job, rows)
     assert [json.loads(text) for text in columns["values"].to_pylist()] == [["meeting", 1.0], [2.5], [None]]
-    assert columns["evidence"].to_pylist() == [False, False, True]
+    assert columns["is_heartbeat"].to_pylist() == [False, False, True]
     tables, _ = tables_of(LATWIN, job, [("reports", to_bytes(columns)), ("reports", to_bytes(columns.slice(0, 1)))])
     assert tables["reports"].num_rows == 4
     bad = {**rows[1], "vclock": [0, -1]}

@@ -63,7 +63,7 @@ def cut(rows, rng):
 
 @settings(max_examples=examples(150), deadline=None)
 @given(
-    seed=st.integers(0, 10**9), processes=st.integers(2, 4), receives=st.sampled_from(["mixed", "state", "evidence"])
+    seed=st.integers(0, 10**9), processes=st.integers(2, 4), receives=st.sampled_from(["mixed", "state", "heartbeat"])
 )
 def test_definitely_is_its_definition_in_any_order_of_arrival(seed, processes, receives):
     """Batch, and a stream of shuffled small steps with repeats and a restart after each: the choices of runs."""
@@ -95,10 +95,10 @@ def by_windows(job, rows, processes, holds):
     held = [[] for _ in range(processes)]
     for taken in in_order(ordered, [0] * processes, [0] * processes, job.causal):
         report = taken.item
-        if report.evidence:
+        if report.is_heartbeat:
             continue
         held[report.slot] = [*held[report.slot], report][-job.windows[report.slot] :]
-        everything = [x for q in ordered for x in q if not x.evidence]
+        everything = [x for q in ordered for x in q if not x.is_heartbeat]
         clocks = closure(everything, job.causal)
         states = by_brute_force(clocks, [[r.number for r in h] for h in held])
         values = [{r.number: r.values[0] for r in h} for h in held]
@@ -174,7 +174,7 @@ def queues_of(job, rows):
 @given(seed=st.integers(0, 10**9), share=st.floats(0, 1))
 def test_the_order_extends_what_is_known_and_grows_at_its_end(seed, share):
     """A report that is before another one by clock or stamp is taken before it; keys below a frontier stay when more lands,
-    as long as a gateway's clock-only reports land before its later reports."""
+    as long as a gateway's clock heartbeats land before its later reports."""
     rng = random.Random(seed)
     rows = states_of(simulate(rng, 3, 30, error=rng.choice([0, 3, 9])))
     queues = queues_of(definitely(3), rows)
@@ -183,7 +183,7 @@ def test_the_order_extends_what_is_known_and_grows_at_its_end(seed, share):
         for earlier in order[n + 1 :]:
             assert not (earlier.hi < later.lo)
             assert not (later.clock[earlier.slot] >= earlier.number > 0 and later.slot != earlier.slot) or (
-                earlier.evidence
+                earlier.is_heartbeat
             )
     frontier = sorted(r.hi for r in order)[int(share * (len(order) - 1))]
     landed = [_landed([r for r in queue if r.hi < frontier or rng.random() < 0.5], queue) for queue in queues]
@@ -192,9 +192,9 @@ def test_the_order_extends_what_is_known_and_grows_at_its_end(seed, share):
 
 
 def _landed(some, queue):
-    """Some reports of a gateway, and the clock-only ones before the last of them, which land before it."""
+    """Some reports of a gateway, and the clock heartbeats before the last of them, which land before it."""
     last = max((r.seq for r in some), default=-1)
-    return sorted({*some, *(r for r in queue if r.evidence and r.seq < last)}, key=lambda r: r.seq)
+    return sorted({*some, *(r for r in queue if r.is_heartbeat and r.seq < last)}, key=lambda r: r.seq)
 
 
 def at(ms):
@@ -354,7 +354,7 @@ def test_repeats_and_stamps_that_are_no_time_are_counted():
     step = shard.step({"reports": reports(job, rows + rows[:2])}, [[]], everything=True)
     assert emitted(step.results) == set(), "g1 may have gone off before g0 knew of it"
     assert (shard.counts["repeats"], shard.counts["beyond_time"]) == (2, 5)
-    report = state(1, 2, (2, 1), -end, end, None, evidence=True)
+    report = state(1, 2, (2, 1), -end, end, None, is_heartbeat=True)
     assert emitted(whole(job, [*rows, report], [])) == {(1, 1)}
 
 

@@ -27,12 +27,12 @@ def test_a_state_reading_has_group_view_process_number_clock_and_values():
 
 def test_a_clock_only_report_has_no_values():
     """It names the state that is still on, and is refused with values, in writing and in reading."""
-    state = state_of(reading(attrs_of("office", VIEW, 1, evidence=True)))
-    assert (state.evidence, state.number, state.values) == (True, 2, {})
+    state = state_of(reading(attrs_of("office", VIEW, 1, is_heartbeat=True)))
+    assert (state.is_heartbeat, state.number, state.values) == (True, 2, {})
     with pytest.raises(ValueError, match="clock heartbeat: found 1 values, expected none"):
-        attrs_of("office", VIEW, 1, {"speaker": True}, evidence=True)
-    assert state_of(reading({**attrs_of("office", VIEW, 1, evidence=True), "speaker": True})) is None
-    assert state_of(reading(attrs_of("office", VIEW, 1, evidence=True), value=False)) is None
+        attrs_of("office", VIEW, 1, {"speaker": True}, is_heartbeat=True)
+    assert state_of(reading({**attrs_of("office", VIEW, 1, is_heartbeat=True), "speaker": True})) is None
+    assert state_of(reading(attrs_of("office", VIEW, 1, is_heartbeat=True), value=False)) is None
 
 
 @pytest.mark.parametrize("name", ["$view", "$more", "value"])
@@ -57,7 +57,7 @@ GOOD = attrs_of("office", VIEW, 1, {"speaker": True})
         {"$process": 3},
         {"$process": -1},
         {"$process": False},
-        {"$evidence": 1},
+        {"$heartbeat": 1},
     ],
 )
 def test_what_is_not_well_formed_is_no_state(change):

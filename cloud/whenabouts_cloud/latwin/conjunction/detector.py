@@ -54,8 +54,9 @@ class Verdicts(NamedTuple):
 class ConjunctionDetector(Group):
     """Decides after every report whether all local predicates of a group possibly and definitely held together.
 
-    Arguments as `Group`. All verdicts are false until a state of every process has arrived. `evidence` and `renew` are
-    reports too: their results are in `verdict` and `overlaps`. About a microsecond per report, in any order of arrival.
+    Arguments as `Group`. All verdicts are false until a state of every process has arrived. `evidence` (a clock
+    heartbeat) and `renew` are reports too: their results are in `verdict` and `overlaps`. About a microsecond per report,
+    in any order of arrival.
 
     >>> detector = ConjunctionDetector(processes=2, window=4)
     >>> detector.push(0, 0, (0, 0), True).possibly
@@ -166,7 +167,7 @@ class ConjunctionDetector(Group):
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict of the last report: of a state, evidence or a renewal."""
+        """The verdict of the last report: of a state, a clock heartbeat or a renewal."""
         return _VERDICTS[int(self.ring.meta[layout.CALLER])]
 
     @property
@@ -186,7 +187,7 @@ class ConjunctionDetector(Group):
         return tuple(self.ring.heads[:, runs.WITNESS].tolist())
 
     def _noted(self, process: int, number: int, lo: int) -> int:
-        return int(kernel.push_evidence(self._detection, process, number, self._row, lo))
+        return int(kernel.push_heartbeat(self._detection, process, number, self._row, lo))
 
     def _renewed(self, process: int, number: int) -> int:
         return int(kernel.push_renewal(self._detection, process, number))

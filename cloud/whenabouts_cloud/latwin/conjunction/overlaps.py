@@ -120,7 +120,7 @@ def outlasts(ring: Ring, work: Array, j: int) -> Any:
     """True if all other runs are known to have begun before the run of process j ended."""
     end = work[TO, j]
     if end == OPEN:
-        row = ring.evidence[j, 0]
+        row = ring.ends[j, 0]
     else:
         row = ring.window[j, (end + 1) % ring.heads[j, layout.WIDTH]]
     lo = row[layout.LO]
@@ -137,7 +137,7 @@ def outlasts(ring: Ring, work: Array, j: int) -> Any:
 def begins_before_end(ring: Ring, work: Array, i: int, j: int) -> Any:
     """True if the run of process i is known to have begun before the run of j ended."""
     end = work[TO, j]
-    row = ring.evidence[j, 0] if end == OPEN else ring.window[j, (end + 1) % ring.heads[j, layout.WIDTH]]
+    row = ring.ends[j, 0] if end == OPEN else ring.window[j, (end + 1) % ring.heads[j, layout.WIDTH]]
     return row[layout.ROW + i] >= work[BEGIN, i] or work[BEGIN_HI, i] < row[layout.LO]
 
 

@@ -96,7 +96,7 @@ def push(detection: Detection, process: int, number: int, clock: Array, lo: int,
 
 
 @compiled_noref
-def push_evidence(detection: Detection, process: int, number: int, clock: Array, lo: int) -> Any:
+def push_heartbeat(detection: Detection, process: int, number: int, clock: Array, lo: int) -> Any:
     """Processes a clock heartbeat: result as `push`, errors as `ring.note`."""
     status = note(detection.ring, process, number, clock, lo)
     return status if status < 0 else settle(detection)

@@ -1,4 +1,4 @@
-"""Common base of the engines that watch a group: checks of inputs, evidence, renewals, snapshots, counters."""
+"""Common base of the engines that watch a group: checks of inputs, clock heartbeats, renewals, snapshots, counters."""
 
 import json
 import operator
@@ -55,7 +55,7 @@ class Group(ABC):
         """Takes a clock heartbeat: at time t or later `process` knew `clock` and was still in state `clock[process]`.
 
         Without a clock the state is the newest that has arrived. No state begins; the heartbeat only raises what is
-        known of the end of the newest state and of the time that the process has reached. Evidence of a state that is
+        known of the end of the newest state and of the time that the process has reached. A heartbeat of a state that is
         over, or that is neither held nor awaited, changes nothing and is counted.
 
         Raises:
@@ -86,7 +86,7 @@ class Group(ABC):
         """Returns the ring as bytes; all else follows from it. Within 2 KB for 9 processes, windows of 4, little waiting."""
         ring = self.ring
         waiting = np.argwhere(ring.room[:, :, layout.NUMBER] >= 0)
-        parts = [ring.meta, ring.heads, ring.window, ring.evidence, waiting, ring.room[tuple(waiting.T)]]
+        parts = [ring.meta, ring.heads, ring.window, ring.ends, waiting, ring.room[tuple(waiting.T)]]
         depth = [ring.window.shape[1], ring.room.shape[1], len(waiting)]
         head = json.dumps({"version": VERSION, "processes": len(ring.heads), "depth": depth}).encode()
         body = b"".join(np.ascontiguousarray(part, "<i8").tobytes() for part in parts)
@@ -183,13 +183,13 @@ def _read(blob: bytes, like: Ring) -> Ring:
             f"expected {n}, {depth}, {places} and {VERSION}"
         )
     long = layout.ROW + n
-    shapes = [like.meta.shape, like.heads.shape, like.window.shape, like.evidence.shape, (waiting, 2), (waiting, long)]
+    shapes = [like.meta.shape, like.heads.shape, like.window.shape, like.ends.shape, (waiting, 2), (waiting, long)]
     sizes = [int(np.prod(shape)) for shape in shapes]
     if len(body) != 8 * sum(sizes):
         raise ValueError(f"snapshot: found {len(body)} bytes, expected {8 * sum(sizes)}")
     flat = np.frombuffer(np.frombuffer(body, np.uint8).reshape(8, -1).T.tobytes(), "<i8").astype(np.int64)
     cut = np.split(flat, np.cumsum(sizes)[:-1])
-    meta, heads, held, evidence, where, rows = (part.reshape(shape) for part, shape in zip(cut, shapes, strict=True))
+    meta, heads, held, ends, where, rows = (part.reshape(shape) for part, shape in zip(cut, shapes, strict=True))
     if (heads[:, layout.WIDTH] != like.heads[:, layout.WIDTH]).any() or (
         meta[: layout.PATIENT + 1] != like.meta[: layout.PATIENT + 1]
     ).any():
@@ -197,4 +197,4 @@ def _read(blob: bytes, like: Ring) -> Ring:
     waits = np.zeros_like(like.room)
     waits[:, :, layout.NUMBER] = -1
     waits[tuple(where.T)] = rows
-    return Ring(*(np.ascontiguousarray(part) for part in (meta, heads, held, waits, evidence)))
+    return Ring(*(np.ascontiguousarray(part) for part in (meta, heads, held, waits, ends)))

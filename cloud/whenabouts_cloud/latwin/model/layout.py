@@ -3,11 +3,11 @@
     heads    (n, HEADS)        per process: its window, the states that arrived, the time it has reached; the caller's part
     window   (n, d, ROW + n)   the states held, a row each, at place `number mod w` of the process; d = the largest w
     room     (n, r, ROW + n)   waiting states, at place `number mod r`: for a predecessor, or to be released (patient)
-    evidence (n, 2, ROW + n)   knowledge of the end of the newest state; and of the end of a state that still waits
+    ends     (n, 2, ROW + n)   knowledge of the end of the newest state; and of the end of a state that still waits
     meta     (META)            modes, effects of the last step, counters
 
 A row is the number of a state, bounds of its start, a flag of the caller's, a mark, two numbers of the caller's, and
-its clock. In `room` the clock is as reported. In `window` and `evidence` it is the effective clock: the reported one
+its clock. In `room` the clock is as reported. In `window` and `ends` it is the effective clock: the reported one
 joined with everything that is known to come before it (`effective`). Entry i is the newest state of process i that
 began before; the own entry is the state's number. So a choice G of one state per process is a consistent global state
 iff `clock(G[j])[i] <= G[i]` for all i != j: no state knows of the end of another one.
@@ -52,7 +52,7 @@ FORCED = 4  # the process that must release a state without waiting, or -1
 RAISED = 5  # number of window rows whose clock the last release raised; they are marked
 NEWEST_LO = 6  # the latest lower bound of the released states
 COUNTERS = 16
-ACCEPTED, DUPLICATES, STALE, RELEASED, RENEWED, GIVEN_UP, HASTY, CUTS, CONTRADICTIONS, EVIDENCE, UNUSED, RETRACTED = (
+ACCEPTED, DUPLICATES, STALE, RELEASED, RENEWED, GIVEN_UP, HASTY, CUTS, CONTRADICTIONS, HEARTBEATS, UNUSED, RETRACTED = (
     range(COUNTERS, COUNTERS + 12)
 )
 CALLER = 30  # a number of the caller's
@@ -69,8 +69,8 @@ COUNTER_NAMES = {
     "cuts": CUTS,  # clocks in the window that were raised after their release
     "retracted": RETRACTED,  # emitted global states that this refuted
     "contradictions": CONTRADICTIONS,  # states reported to know of their own end
-    "evidence": EVIDENCE,  # clock heartbeats that were used
-    "evidence_unused": UNUSED,  # clock heartbeats that were not used
+    "clock_heartbeats": HEARTBEATS,  # clock heartbeats that were used
+    "clock_heartbeats_unused": UNUSED,  # clock heartbeats that were not used
 }
 
 # return values of `accept` and `note`
@@ -85,7 +85,7 @@ class Ring(NamedTuple):
     heads: Array
     window: Array
     room: Array
-    evidence: Array
+    ends: Array
 
 
 def new_ring(processes: int, window: int | Sequence[int], order: str, patient: bool = False, room: int = ROOM) -> Ring:

@@ -77,7 +77,7 @@ def _windows(rule: LatwinRule, queues: list[list[Report]], waited: set[tuple[str
             checker.renew(item.slot, item.last + 1)
             held[item.slot].clear()
             continue
-        if item.evidence:
+        if item.is_heartbeat:
             continue
         lo, hi = (item.lo, item.hi) if item.timed else (layout.NEVER, layout.FOREVER)
         checker.push(item.slot, item.number, item.clock, False, lo, hi)

@@ -6,9 +6,9 @@ Strong Unstable Predicates, 1996; no lattice is needed). Here "began before" is
 
     begin b of process i before e     the clock of e knows b, or the latest time of b is before the earliest of e
 
-and e is the evidence of the end of a run: the state after it, or, while it goes on, a state or clock heartbeat inside
-it, or the watermark of its gateway. (Entry 0 of a clock proves nothing: a member that has not begun its first state in
-the view has it too.) Verdicts are all such choices of runs. They do not depend on windows: a checker that forgets runs
+and e proves the end of a run: the state after it, or, while it goes on, a state or clock heartbeat inside it, or the
+watermark of its gateway. (Entry 0 of a clock proves nothing: a member that has not begun its first state in the view
+has it too.) Verdicts are all such choices of runs. They do not depend on windows: a checker that forgets runs
 when its window has slid past them finds only those that its order of arrival allows.
 
 One pass finds all, over the states in any order that extends the known one (`release`), and stores little: in that
@@ -82,9 +82,9 @@ class RunChoices:
         verdicts = (
             []
             if run is None or not self._open
-            else self._learn(at, run, report, over=not holds and not report.evidence)
+            else self._learn(at, run, report, over=not holds and not report.is_heartbeat)
         )
-        if report.evidence:
+        if report.is_heartbeat:
             return verdicts
         if not holds:
             self._runs[at] = None

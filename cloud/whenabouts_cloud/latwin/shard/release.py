@@ -129,7 +129,7 @@ class _Order:
         if isinstance(item, Gap):
             self._reached[slot] = item.last
             self._gaps[slot].append((item, place))
-        elif not item.evidence:
+        elif not item.is_heartbeat:
             self._reached[slot] = item.number
             self._states[slot][item.number] = place
         self._offer(slot)
@@ -185,7 +185,7 @@ def _by(taken: Taken) -> tuple[int, ...]:
     item = taken.item
     if isinstance(item, Gap):
         return taken.key, taken.rank, FURTHEST_US, FURTHEST_US, item.slot, item.first, 0, 0
-    return taken.key, taken.rank, item.hi, item.lo, item.slot, item.number, item.evidence, item.seq
+    return taken.key, taken.rank, item.hi, item.lo, item.slot, item.number, item.is_heartbeat, item.seq
 
 
 def _with_gaps(
@@ -200,14 +200,14 @@ def _with_gaps(
             reach[slot] = max(reach[slot], queue[-1].number)
     queues: list[list[Report | Gap]] = []
     for slot, queue in enumerate(waiting):
-        numbers = [report.number for report in queue if not report.evidence]
+        numbers = [report.number for report in queue if not report.is_heartbeat]
         first, last = following[slot], reach[slot]
         if len(numbers) == last - first + 1:
             queues.append(list(queue))
             continue
         pieces = _missing(slot, numbers, first, last, waiting, delays_us[slot])
         present = set(numbers)
-        kept = [x for x in queue if not x.evidence or x.number in present or x.number == first - 1]
+        kept = [x for x in queue if not x.is_heartbeat or x.number in present or x.number == first - 1]
         queues.append(sorted([*kept, *pieces], key=_in_queue))
     return queues
 
@@ -236,4 +236,4 @@ def _missing(
 
 
 def _in_queue(item: Report | Gap) -> tuple[int, int, int]:
-    return (item.first, 0, 0) if isinstance(item, Gap) else (item.number, int(item.evidence), item.seq)
+    return (item.first, 0, 0) if isinstance(item, Gap) else (item.number, int(item.is_heartbeat), item.seq)

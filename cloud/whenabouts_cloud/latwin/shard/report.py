@@ -29,7 +29,7 @@ REPORT = pa.schema(
         ("boot", pa.int64()),
         ("seq", pa.int64()),
         ("process", pa.int16()),
-        ("evidence", pa.bool_()),
+        ("is_heartbeat", pa.bool_()),
         ("clock", pa.list_(pa.int64())),
         ("t_min", pa.int64()),
         ("t_max", pa.int64()),
@@ -52,7 +52,7 @@ class Report(NamedTuple):
     clock: tuple[int, ...]
     lo: int
     hi: int
-    evidence: bool
+    is_heartbeat: bool
     boot: int
     seq: int
     t_min: int
@@ -86,7 +86,7 @@ class _Said(NamedTuple):
     group: str
     view: int
     process: int
-    evidence: bool
+    is_heartbeat: bool
     mine: bool
     values: dict[int, str]
 
@@ -131,8 +131,8 @@ def reports_of(rule: LatwinRule, readings: pa.Table) -> tuple[pa.Table, int]:
             continue
         for slot in slots if state.mine else ():
             rows.append((
-                state.group, state.view, slot, site, gateway, boot, seq, state.process, state.evidence, clock, t_min, t_max,
-                state.values[slot],
+                state.group, state.view, slot, site, gateway, boot, seq, state.process, state.is_heartbeat, clock,
+                t_min, t_max, state.values[slot],
             ))  # fmt: skip
     filled = list(zip(*rows, strict=True)) or [()] * len(REPORT)
     return pa.table(dict(zip(REPORT.names, filled, strict=True)), schema=REPORT), wrong
@@ -143,13 +143,13 @@ def rows_of(rule: LatwinRule, reports: pa.Table) -> Iterator[tuple[Source, Repor
     offsets = [stream.offset_us for stream in rule.streams]
     known: dict[str, tuple[Scalar, ...]] = {}
     for row in zip(*(_plain(reports[name]) for name in REPORT.names), strict=True):
-        group, view, slot, site, gateway, boot, seq, process, evidence, clock, t_min, t_max, values = row
+        group, view, slot, site, gateway, boot, seq, process, is_heartbeat, clock, t_min, t_max, values = row
         kept = known.get(values)
         if kept is None:
             kept = known[values] = tuple(json.loads(values))
         timed = -FURTHEST_US < t_min <= t_max < FURTHEST_US
         lo, hi = (t_min + offsets[slot], t_max + offsets[slot]) if timed else (-FURTHEST_US, FURTHEST_US)
-        report = Report(slot, clock[process], tuple(clock), lo, hi, evidence, boot, seq, t_min, t_max, kept)
+        report = Report(slot, clock[process], tuple(clock), lo, hi, is_heartbeat, boot, seq, t_min, t_max, kept)
         yield Source(group, view, site, gateway, process), report
 
 
@@ -175,7 +175,7 @@ def _said(
     values = {
         slot: json.dumps([_scalar(state.values.get(value.name)) for value in read]) for slot, read in columns.items()
     }
-    return _Said(state.group, state.view, state.process, state.evidence, rule.covers(state.group), values)
+    return _Said(state.group, state.view, state.process, state.is_heartbeat, rule.covers(state.group), values)
 
 
 def _scalar(value: Any) -> Scalar:

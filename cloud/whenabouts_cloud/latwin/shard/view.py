@@ -36,7 +36,7 @@ WatermarkOf = Callable[[str], int | None]
 Emitted = tuple[Occurrence, str]
 """A verdict, and "emitted" or "retracted"."""
 
-_BY_NUMBER = operator.attrgetter("number", "evidence", "seq")
+_BY_NUMBER = operator.attrgetter("number", "is_heartbeat", "seq")
 
 
 class View:
@@ -70,9 +70,9 @@ class View:
             return
         if report.seq <= self._taken_seq[slot] or report.seq in self._waiting[slot]:
             given_up = any(first <= report.number <= last for first, last in self._given_up[slot])
-            self.counts["late" if given_up and not report.evidence else "repeats"] += 1
+            self.counts["late" if given_up and not report.is_heartbeat else "repeats"] += 1
             return
-        if report.number < self._following[slot] - report.evidence:
+        if report.number < self._following[slot] - report.is_heartbeat:
             self.counts["late"] += 1
             return
         if report.timed and report.hi < self._now_us:
@@ -245,7 +245,7 @@ class View:
                 self._given_up[item.slot] = [*self._given_up[item.slot], [item.first, item.last]][-MAX_GAPS:]
                 self.counts["given_up"] += item.last - item.first + 1
                 continue
-            if not item.evidence:
+            if not item.is_heartbeat:
                 self._following[item.slot] = item.number + 1
             self._taken_seq[item.slot] = max(self._taken_seq[item.slot], item.seq)
             del self._waiting[item.slot][item.seq]

@@ -152,7 +152,7 @@ class InWindows:
 
     def take(self, report: Report) -> list[Occurrence]:
         """Processes the next report; returns the holding period that begins with it, if any."""
-        if report.evidence:
+        if report.is_heartbeat:
             return []
         held, slot = self._held[report.slot], report.slot
         held[report.number] = Held(Witness.of(report), report.values)
@@ -268,5 +268,5 @@ def _held(slot: int, number: int, boot: int, seq: int, t_min: int, length_us: in
 
 def report_of(row: Any) -> Report:
     """A report from JSON values."""
-    slot, number, clock, lo, hi, evidence, boot, seq, t_min, t_max, values = row
-    return Report(slot, number, tuple(clock), lo, hi, evidence, boot, seq, t_min, t_max, tuple(values))
+    slot, number, clock, lo, hi, is_heartbeat, boot, seq, t_min, t_max, values = row
+    return Report(slot, number, tuple(clock), lo, hi, is_heartbeat, boot, seq, t_min, t_max, tuple(values))

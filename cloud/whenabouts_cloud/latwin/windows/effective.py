@@ -101,7 +101,7 @@ def spread(ring: Ring, process: int, row: Array) -> None:
                 mark_raised(ring, other)
                 changed = True
             before = place
-        other = ring.evidence[j, 0]
+        other = ring.ends[j, 0]
         if other[layout.NUMBER] >= 0:
             grew = grew and join(ring, other, ring.window[j, before, layout.ROW :], j)
             changed = raise_if_after(ring, other, j, process, row) or grew or changed
@@ -132,7 +132,7 @@ def settle(ring: Ring) -> Any:
                 mark_raised(ring, other)
                 changed = True
             before = place
-        other = ring.evidence[j, 0]
+        other = ring.ends[j, 0]
         if other[layout.NUMBER] >= 0 and before >= 0:
             grew = join(ring, other, ring.window[j, before, layout.ROW :], j)
             changed = join_named(ring, j, other) or grew or changed
@@ -188,7 +188,7 @@ def due(ring: Ring) -> Any:
         if heads[j, layout.NEXT] == heads[j, layout.ARRIVED]:
             continue
         row = ring.room[j, heads[j, layout.NEXT] % ring.room.shape[1]]
-        end = ring.evidence[j, 0]
+        end = ring.ends[j, 0]
         lo = max(row[layout.LO], end[layout.LO]) if end[layout.NUMBER] >= 0 else row[layout.LO]
         if (best < 0 or lo < least) and may_enter(ring, j, row, lo):
             best, least = j, lo

@@ -27,7 +27,7 @@ class Walked:
         return int(push(ring, process, state, clock, lo, hi))
 
     def note(self, ring: Ring, process: int, state: int, clock: Array, lo: int) -> int:
-        """Takes evidence, see `ring.note`."""
+        """Takes a clock heartbeat, see `ring.note`."""
         status = int(note(ring, process, state, clock, lo))
         if status >= 0:
             let_in(ring)

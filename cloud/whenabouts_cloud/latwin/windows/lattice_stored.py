@@ -41,7 +41,7 @@ class Stored:
         return status
 
     def note(self, ring: Ring, process: int, state: int, clock: Array, lo: int) -> int:
-        """Takes evidence, see `ring.note`."""
+        """Takes a clock heartbeat, see `ring.note`."""
         self._marked = None
         return int(take_note(ring, self.box, process, state, clock, lo))
 
@@ -122,7 +122,7 @@ def push(ring: Ring, box: Box, process: int, number: int, clock: Array, lo: int,
 
 @compiled_noref
 def take_note(ring: Ring, box: Box, process: int, number: int, clock: Array, lo: int) -> Any:
-    """Takes evidence and performs all releases."""
+    """Takes a clock heartbeat and performs all releases."""
     status = note(ring, process, number, clock, lo)
     if status >= 0:
         box.facts[RETRACTED] = 0

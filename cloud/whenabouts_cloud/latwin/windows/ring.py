@@ -9,8 +9,8 @@ A push is one call of machine code that does
         while (k := release(ring)) >= 0: the window of process k has received the state numbered ring.heads[k, NEXT] - 1
         if status != NO_ROOM: break
 
-and so does a push of evidence, with `note` in place of `accept`. No order across processes is needed: with dense clocks
-(entry = number of a reported state) two states can be compared by themselves.
+and so does a push of a clock heartbeat, with `note` in place of `accept`. No order across processes is needed: with
+dense clocks (entry = number of a reported state) two states can be compared by themselves.
 
 States of a process enter its window in the order of their numbers. A state that arrives before a predecessor waits in
 the room; in a patient group, so does a state that is not due (`effective.due`). When a state arrives that does not fit,
@@ -102,7 +102,7 @@ def advance(ring: Ring, process: int) -> None:
         head[layout.AHEAD] -= 1
         head[layout.HEARD] = 1
         head[layout.WATER] = max(head[layout.WATER], row[layout.LO])
-        pending = ring.evidence[process, 1]
+        pending = ring.ends[process, 1]
         if pending[layout.NUMBER] == number:
             head[layout.WATER] = max(head[layout.WATER], pending[layout.LO])
 
@@ -133,9 +133,9 @@ def begin_at(ring: Ring, process: int, number: int) -> None:
             if room[place, layout.NUMBER] >= head[layout.ARRIVED]:
                 head[layout.AHEAD] -= 1
             room[place, layout.NUMBER] = -1
-    ring.evidence[process, 0, layout.NUMBER] = -1
-    if ring.evidence[process, 1, layout.NUMBER] < number:
-        ring.evidence[process, 1, layout.NUMBER] = -1
+    ring.ends[process, 0, layout.NUMBER] = -1
+    if ring.ends[process, 1, layout.NUMBER] < number:
+        ring.ends[process, 1, layout.NUMBER] = -1
     if head[layout.ARRIVED] <= number:
         head[layout.ARRIVED], head[layout.HEARD], head[layout.WATER] = number, 0, layout.NEVER
     head[layout.FIRST], head[layout.NEXT], head[layout.BEGUN] = number, number, 0
@@ -199,7 +199,7 @@ def slide(ring: Ring, process: int) -> None:
         row[i] = waiting[i]
     waiting[layout.NUMBER] = -1
     meta[layout.RELEASED] += 1
-    end, pending = ring.evidence[process, 0], ring.evidence[process, 1]
+    end, pending = ring.ends[process, 0], ring.ends[process, 1]
     if end[layout.NUMBER] >= 0:
         row[layout.LO] = max(row[layout.LO], end[layout.LO])
         join(ring, row, end[layout.ROW :], process)
@@ -219,11 +219,11 @@ def slide(ring: Ring, process: int) -> None:
 
 @compiled_noref
 def note(ring: Ring, process: int, number: int, clock: Array, lo: int) -> Any:
-    """Takes evidence that `process` was still in state `number` when it knew `clock`, at `lo` or later.
+    """Takes a clock heartbeat: `process` was still in state `number` when it knew `clock`, at `lo` or later.
 
     Returns TAKEN, IGNORED or an error. A `number` of -1 means the newest that has arrived, if nothing waits behind a
     gap; the clock is then not read. Only the knowledge of the end of the state is raised. For a waiting state, the
-    latest evidence is kept. O(n^2 w).
+    latest heartbeat is kept. O(n^2 w).
     """
     meta, heads = ring.meta, ring.heads
     meta[layout.EMPTIED] = -1
@@ -234,19 +234,19 @@ def note(ring: Ring, process: int, number: int, clock: Array, lo: int) -> Any:
             return status
     elif not 0 <= process < n:
         return layout.BAD_PROCESS
-    head, evidence = heads[process], ring.evidence[process]
+    head, ends = heads[process], ring.ends[process]
     meta[layout.TOUCHED] = process
     with_clock = number >= 0
     if not with_clock:
         number = head[layout.ARRIVED] - 1 if head[layout.HEARD] and head[layout.AHEAD] == 0 else -1
     beyond = number >= head[layout.NEXT] + ring.room.shape[1]
-    if number < head[layout.ARRIVED] - 1 or number < 0 or beyond or number < evidence[1, layout.NUMBER]:
+    if number < head[layout.ARRIVED] - 1 or number < 0 or beyond or number < ends[1, layout.NUMBER]:
         meta[layout.UNUSED] += 1
         return layout.IGNORED
-    meta[layout.EVIDENCE] += 1
+    meta[layout.HEARTBEATS] += 1
     if number < head[layout.ARRIVED]:
         head[layout.WATER] = max(head[layout.WATER], lo)
-    row = evidence[0] if number == head[layout.NEXT] - 1 and evidence[0, layout.NUMBER] == number else evidence[1]
+    row = ends[0] if number == head[layout.NEXT] - 1 and ends[0, layout.NUMBER] == number else ends[1]
     if row[layout.NUMBER] != number:
         row[layout.NUMBER], row[layout.LO] = number, lo
         for i in range(n):
