@@ -10,7 +10,7 @@ from property.strategies_latwin import cases
 from reference.latwin import by_brute_force, clocks_of, definitely, join, known_moves, meet, possibly
 from reference.latwin_paper import PaperLatWin
 from support.search import examples
-from whenabouts_cloud.latwin.model.layout import FOREVER, ROW
+from whenabouts_cloud.latwin.model.layout import CLOCK, FOREVER
 from whenabouts_cloud.latwin.model.predicate import All, Any, AtLeast, Local, Not, Related
 from whenabouts_cloud.latwin.windows.lattice import LatWin
 
@@ -127,7 +127,7 @@ def test_order_by_time_removes_refuted_states_and_counts_them(case, data):
         assert states_of(lattice) == states
         for process, window in enumerate(checker.windows()):
             for number in window:
-                known = lattice.ring.window[process, number % case.window[process], ROW:].tolist()
+                known = lattice.ring.window[process, number % case.window[process], CLOCK:].tolist()
                 assert all(a <= b for a, b in zip(known, clocks[process, number], strict=True))
         assert lattice.possibly(predicate) == possibly(states, predicate)
         assert lattice.definitely_in_window(predicate) == definitely(states, predicate)

@@ -369,9 +369,9 @@ def test_a_snapshot_is_small_and_bound_to_its_kind_of_group():
     for broken in (
         b"",
         blob[:100],
-        b'{"version": 1}\n',
+        b'{"version": 2}\n',
         b"[]\n" + blob,
-        blob.replace(b'"version": 1', b'"version": 9'),
+        blob.replace(b'"version": 2', b'"version": 9'),
     ):
         with pytest.raises(ValueError, match="snapshot: found"):
             LatWin(9, 4, "hybrid").restore(broken)

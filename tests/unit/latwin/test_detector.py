@@ -5,7 +5,7 @@ import pytest
 
 from whenabouts_cloud.latwin.conjunction import overlaps, queues
 from whenabouts_cloud.latwin.conjunction.detector import ConjunctionDetector, Verdict
-from whenabouts_cloud.latwin.model import layout
+from whenabouts_cloud.latwin.model.layout import ROW
 
 A, B = 0, 1
 
@@ -297,7 +297,7 @@ def test_true_states_are_found_across_the_end_of_the_ring():
         one.push(A, number, (number,), holds)
     assert [overlaps.next_true(one.ring, A, number) for number in (2, 3, 4, 5)] == [2, 4, 4, -1]
     assert [overlaps.previous_true(one.ring, A, number) for number in (4, 3, 2, 1)] == [4, 2, 2, -1]
-    runs = one.ring.window[A, :, layout.RUN]
+    runs = one.ring.window[A, :, ROW.run]
     assert runs.tolist() == [-1, 4, 0]  # of states 3, 4 and 2: the run of state 2 began with state 0
 
 
@@ -311,13 +311,13 @@ def test_the_least_and_the_greatest_choice_meet_in_the_middle():
     one = ConjunctionDetector(2, 3)
     for p, number, clock in ((A, 0, (0, 0)), (A, 1, (1, 0)), (A, 2, (2, 0)), (B, 0, (0, 0)), (B, 1, (1, 1))):
         one.push(p, number, clock, True)
-    work = np.zeros((overlaps.WORK, 2), np.int64)
-    work[overlaps.LEAST] = 0, 1
-    assert queues.climb(one.ring, work, overlaps.LEAST, False)
-    assert work[overlaps.LEAST].tolist() == [1, 1]
-    work[overlaps.GREATEST] = 0, 1
-    queues.descend(one.ring, work, overlaps.GREATEST)
-    assert work[overlaps.GREATEST].tolist() == [0, 0]
+    work = np.zeros((len(overlaps.WORK), 2), np.int64)
+    work[overlaps.WORK.least] = 0, 1
+    assert queues.climb(one.ring, work, overlaps.WORK.least, False)
+    assert work[overlaps.WORK.least].tolist() == [1, 1]
+    work[overlaps.WORK.greatest] = 0, 1
+    queues.descend(one.ring, work, overlaps.WORK.greatest)
+    assert work[overlaps.WORK.greatest].tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 import numpy as np
 
 from whenabouts_cloud.latwin import AtLeast, Local
-from whenabouts_cloud.latwin.model.algebra import ADD, AT_LEAST, COUNT, PUSH
+from whenabouts_cloud.latwin.model.algebra import ADD, AT_LEAST, COUNT, PUSH, STEP
 from whenabouts_cloud.latwin.model.frame import greatest as greatest_walked
 from whenabouts_cloud.latwin.model.frame import least as least_walked
-from whenabouts_cloud.latwin.model.layout import CONTRADICTIONS, NO_ROOM, ROW, TAKEN, new_ring
+from whenabouts_cloud.latwin.model.layout import CLOCK, META, NO_ROOM, TAKEN, new_ring
 from whenabouts_cloud.latwin.windows.bound import Bound
 from whenabouts_cloud.latwin.windows.box import bits_of, new_box, rebuild
 from whenabouts_cloud.latwin.windows.effective import join
@@ -33,11 +33,11 @@ def filled(room=16):
 def test_joining_never_raises_the_own_entry_of_a_clock():
     """Joining raises what is lower; the own entry stays, and that is counted."""
     ring = new_ring(3, 3, "causal")
-    row = np.zeros(ROW + 3, np.int64)
-    row[ROW:] = 4, 5, 6
+    row = np.zeros(CLOCK + 3, np.int64)
+    row[CLOCK:] = 4, 5, 6
     assert join(ring, row, np.array([5, 9, 1]), 1)
-    assert row[ROW:].tolist() == [5, 5, 6]
-    assert ring.meta[CONTRADICTIONS] == 1
+    assert row[CLOCK:].tolist() == [5, 5, 6]
+    assert ring.meta[META.contradictions] == 1
     assert not join(ring, row, np.array([5, 5, 1]), 1)
 
 
@@ -73,7 +73,7 @@ def test_a_count_is_a_program_of_digits():
     ring, box = filled(), new_box([3, 3, 3])
     rebuild(ring, box)
     bound = Bound(AtLeast(2, [Local(p, {3}) for p in range(3)]), ring, box)
-    assert [step[0] for step in bound.code.steps] == [COUNT, PUSH, ADD, PUSH, ADD, PUSH, ADD, AT_LEAST]
+    assert [step[STEP.operation] for step in bound.code.steps] == [COUNT, PUSH, ADD, PUSH, ADD, PUSH, ADD, AT_LEAST]
     true = np.zeros_like(box.words)
     assert bound.holds(true)
     rows = Walked().states(ring)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from whenabouts_cloud.jit import entry
 from whenabouts_cloud.latwin.conjunction import overlaps as runs
 from whenabouts_cloud.latwin.conjunction import queues as kernel
-from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.group import Clock, Group
+from whenabouts_cloud.latwin.model.layout import FOREVER, HEAD, META, NEVER, ROOM
 
 
 class Verdict(NamedTuple):
@@ -77,15 +77,15 @@ class ConjunctionDetector(Group):
 
     def __init__(
         self, processes: int, window: int | Sequence[int], order: str = "causal", patient: bool = False,
-        room: int = layout.ROOM,
+        room: int = ROOM,
     ) -> None:  # fmt: skip
         super().__init__(processes, window, order, patient, room)
         self._hybrid = order == "hybrid"
-        self._work = np.zeros((runs.WORK, processes), np.int64)
+        self._work = np.zeros((len(runs.WORK), processes), np.int64)
         # One report closes at most one gap, and each state that enters adds one run: this bounds its overlaps.
-        most = int((self.ring.heads[:, layout.WIDTH] // 2 + 1).sum()) + self.ring.room.shape[1]
+        most = int((self.ring.heads[:, HEAD.width] // 2 + 1).sum()) + self.ring.room.shape[1]
         self._emitted = np.zeros((most, processes), np.int64)
-        self.ring.heads[:, [runs.NEWEST_RUN, runs.RUN]] = -1
+        self.ring.heads[:, [HEAD.newest_run, HEAD.emitted_run]] = -1
         self._put = struct.Struct(f"{processes}q").pack_into  # twice as fast as numpy's assignment
         self._bytes = self._row.data.cast("B")
         self._detection = kernel.Detection(self.ring, self._work, self._emitted)
@@ -104,8 +104,8 @@ class ConjunctionDetector(Group):
                 changed.
         """
         given = self._hybrid
-        lo = t_min if given and t_min is not None else layout.NEVER
-        hi = t_max if given and t_max is not None else layout.FOREVER
+        lo = t_min if given and t_min is not None else NEVER
+        hi = t_max if given and t_max is not None else FOREVER
         try:
             self._put(self._bytes, 0, *clock)
             code: int = self._push(
@@ -138,7 +138,7 @@ class ConjunctionDetector(Group):
         given = {"process": process, "state": state, "clock": clock, "holds": holds}
         columns = [_whole(name, column) for name, column in given.items()]
         rows, n = columns[0].size, len(self._row)
-        for name, column, bound in (("t_min", t_min, layout.NEVER), ("t_max", t_max, layout.FOREVER)):
+        for name, column, bound in (("t_min", t_min, NEVER), ("t_max", t_max, FOREVER)):
             timed = column is not None and self._hybrid
             columns.append(_whole(name, column) if timed else np.full(rows, bound))
         shapes = [column.shape for column in columns]
@@ -168,7 +168,7 @@ class ConjunctionDetector(Group):
     @property
     def verdict(self) -> Verdict:
         """The verdict of the last report: of a state, a clock heartbeat or a renewal."""
-        return _VERDICTS[int(self.ring.meta[layout.CALLER])]
+        return _VERDICTS[int(self.ring.meta[META.verdict])]
 
     @property
     def overlaps(self) -> list[tuple[int, ...]]:
@@ -176,7 +176,7 @@ class ConjunctionDetector(Group):
 
         Each is emitted once. (Late times may make an overlap certain after a later one: then it is not emitted.)
         """
-        count = int(self._work[runs.COUNT, 0])
+        count = int(self._work[runs.WORK.overlaps, 0])
         return [tuple(row) for row in self._emitted[:count].tolist()]
 
     @property
@@ -184,7 +184,7 @@ class ConjunctionDetector(Group):
         """The witness of `verdict.possibly`: the least consistent global state with all true, of the latest such window."""
         if not self.verdict.possibly:
             return None
-        return tuple(self.ring.heads[:, runs.WITNESS].tolist())
+        return tuple(self.ring.heads[:, HEAD.witness].tolist())
 
     def _noted(self, process: int, number: int, lo: int) -> int:
         return int(kernel.push_heartbeat(self._detection, process, number, self._row, lo))

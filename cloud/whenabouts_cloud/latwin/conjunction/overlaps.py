@@ -15,20 +15,28 @@ knows more). Overlaps at two moments even form a chain, since no process goes ba
 overlap, and those between are found step by step. Cost O(n^2) for a verdict, O(n^3) for each emitted overlap.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from whenabouts_cloud.jit import Array, compiled_noref
-from whenabouts_cloud.latwin.model import layout
-from whenabouts_cloud.latwin.model.layout import Ring
+from whenabouts_cloud.jit import Array, compiled_noref, columns
+from whenabouts_cloud.latwin.model.layout import CLOCK, FOREVER, HEAD, NEVER, NEWEST, ROW, Ring
 
-# columns of heads that the detector uses
-NEWEST, NEWEST_RUN, NEWEST_RUN_HI = layout.MINE, layout.MINE + 1, layout.MINE + 2  # of the newest state in the window
-JOINED = layout.MINE + 3  # the least clock entry that proves the start of the first state: 0 (any), or 1
-WITNESS = layout.MINE + 4  # the least CGS of the last verdict in which all predicates held
-RUN = layout.MINE + 5  # first states of the latest emitted overlap
 
-# rows of work: choices of states or runs; COUNT: number of overlaps emitted since the last report
-LEAST, CHOICE, GREATEST, FROM, TO, BEGIN, BEGIN_HI, ABOVE, BEST, COUNT, WORK = range(11)
+class Work(NamedTuple):
+    """Rows of working memory: choices of states or runs, an entry for each process."""
+
+    least: int
+    choice: int
+    greatest: int
+    first: int  # the selected run: its first state in the window
+    last: int  # and its last one, or OPEN
+    begin: int  # the least clock entry that proves its start
+    begin_hi: int
+    above: int
+    best: int
+    overlaps: int  # entry 0: number of overlaps emitted since the last report
+
+
+WORK = columns(Work)
 OPEN = 1 << 61  # the last state of a run that still goes on
 
 
@@ -36,28 +44,28 @@ OPEN = 1 << 61  # the last state of a run that still goes on
 def entered(ring: Ring, k: int) -> None:
     """Records which run the newest state of process k belongs to."""
     head = ring.heads[k]
-    number = head[layout.NEXT] - 1
-    row = ring.window[k, number % head[layout.WIDTH]]
+    number = head[HEAD.next] - 1
+    row = ring.window[k, number % head[HEAD.width]]
     if number == 0:
-        given = row[layout.HI] == layout.FOREVER
+        given = row[ROW.hi] == FOREVER
         for i in range(len(ring.heads)):
-            given = given and (i == k or row[layout.ROW + i] == 0)
-        head[JOINED] = 0 if given else 1
-    if not row[layout.FLAG]:
-        row[layout.RUN] = -1
-    elif head[NEWEST_RUN] >= 0 and head[NEWEST] == number - 1:
-        row[layout.RUN], row[layout.RUN_HI] = head[NEWEST_RUN], head[NEWEST_RUN_HI]
+            given = given and (i == k or row[CLOCK + i] == 0)
+        head[HEAD.proof] = 0 if given else 1
+    if not row[ROW.holds]:
+        row[ROW.run] = -1
+    elif head[HEAD.newest_run] >= 0 and head[HEAD.newest] == number - 1:
+        row[ROW.run], row[ROW.run_hi] = head[HEAD.newest_run], head[HEAD.newest_run_hi]
     else:
-        row[layout.RUN], row[layout.RUN_HI] = number, row[layout.HI]
-    head[NEWEST], head[NEWEST_RUN], head[NEWEST_RUN_HI] = number, row[layout.RUN], row[layout.RUN_HI]
+        row[ROW.run], row[ROW.run_hi] = number, row[ROW.hi]
+    head[HEAD.newest], head[HEAD.newest_run], head[HEAD.newest_run_hi] = number, row[ROW.run], row[ROW.run_hi]
 
 
 @compiled_noref
 def next_true(ring: Ring, p: int, number: int) -> Any:
     """The first state of the window from `number` on in which the predicate holds, or -1."""
-    width, end = ring.heads[p, layout.WIDTH], ring.heads[p, layout.NEXT]
+    width, end = ring.heads[p, HEAD.width], ring.heads[p, HEAD.next]
     while number < end:
-        if ring.window[p, number % width, layout.FLAG]:
+        if ring.window[p, number % width, ROW.holds]:
             return number
         number += 1
     return -1
@@ -68,14 +76,14 @@ def overlap(ring: Ring, work: Array, emitted: Array) -> Any:
     """True if runs with a state in the window certainly overlapped; emits new ones. Each window must have a true state."""
     heads = ring.heads
     for p in range(len(heads)):
-        whole_run(ring, work, p, heads[p, layout.FIRST])
+        whole_run(ring, work, p, heads[p, HEAD.first])
     if not settle_runs(ring, work):
         return False
     for p in range(len(heads)):
-        choose(ring, work, p, previous_true(ring, p, heads[p, layout.NEXT] - 1))
+        choose(ring, work, p, previous_true(ring, p, heads[p, HEAD.next] - 1))
     descend_runs(ring, work, False)
     for p in range(len(heads)):
-        if first_of(ring, work, p) > heads[p, RUN]:
+        if first_of(ring, work, p) > heads[p, HEAD.emitted_run]:
             emit(ring, work, emitted)
             break
     return True
@@ -88,12 +96,12 @@ def whole_run(ring: Ring, work: Array, p: int, number: int) -> Any:
     if number < 0:
         return False
     head = ring.heads[p]
-    row = ring.window[p, number % head[layout.WIDTH]]
-    work[FROM, p] = number
-    work[BEGIN, p], work[BEGIN_HI, p] = max(row[layout.RUN], head[JOINED]), row[layout.RUN_HI]
-    while number + 1 < head[layout.NEXT] and ring.window[p, (number + 1) % head[layout.WIDTH], layout.FLAG]:
+    row = ring.window[p, number % head[HEAD.width]]
+    work[WORK.first, p] = number
+    work[WORK.begin, p], work[WORK.begin_hi, p] = max(row[ROW.run], head[HEAD.proof]), row[ROW.run_hi]
+    while number + 1 < head[HEAD.next] and ring.window[p, (number + 1) % head[HEAD.width], ROW.holds]:
         number += 1
-    work[TO, p] = number if number + 1 < head[layout.NEXT] else OPEN
+    work[WORK.last, p] = number if number + 1 < head[HEAD.next] else OPEN
     return True
 
 
@@ -108,7 +116,7 @@ def settle_runs(ring: Ring, work: Array) -> Any:
         moved = False
         for j in range(len(ring.heads)):
             while not outlasts(ring, work, j):
-                end = work[TO, j]
+                end = work[WORK.last, j]
                 if end == OPEN or not whole_run(ring, work, j, end + 1):
                     return False
                 moved = True
@@ -118,35 +126,35 @@ def settle_runs(ring: Ring, work: Array) -> Any:
 @compiled_noref
 def outlasts(ring: Ring, work: Array, j: int) -> Any:
     """True if all other runs are known to have begun before the run of process j ended."""
-    end = work[TO, j]
+    end = work[WORK.last, j]
     if end == OPEN:
-        row = ring.ends[j, 0]
+        row = ring.ends[j, NEWEST]
     else:
-        row = ring.window[j, (end + 1) % ring.heads[j, layout.WIDTH]]
-    lo = row[layout.LO]
-    own = work[BEGIN, j]
-    work[BEGIN, j] = layout.NEVER
+        row = ring.window[j, (end + 1) % ring.heads[j, HEAD.width]]
+    lo = row[ROW.lo]
+    own = work[WORK.begin, j]
+    work[WORK.begin, j] = NEVER
     failed = 0
     for i in range(len(ring.heads)):
-        failed += (row[layout.ROW + i] < work[BEGIN, i]) & (work[BEGIN_HI, i] >= lo)
-    work[BEGIN, j] = own
+        failed += (row[CLOCK + i] < work[WORK.begin, i]) & (work[WORK.begin_hi, i] >= lo)
+    work[WORK.begin, j] = own
     return failed == 0
 
 
 @compiled_noref
 def begins_before_end(ring: Ring, work: Array, i: int, j: int) -> Any:
     """True if the run of process i is known to have begun before the run of j ended."""
-    end = work[TO, j]
-    row = ring.ends[j, 0] if end == OPEN else ring.window[j, (end + 1) % ring.heads[j, layout.WIDTH]]
-    return row[layout.ROW + i] >= work[BEGIN, i] or work[BEGIN_HI, i] < row[layout.LO]
+    end = work[WORK.last, j]
+    row = ring.ends[j, NEWEST] if end == OPEN else ring.window[j, (end + 1) % ring.heads[j, HEAD.width]]
+    return row[CLOCK + i] >= work[WORK.begin, i] or work[WORK.begin_hi, i] < row[ROW.lo]
 
 
 @compiled_noref
 def previous_true(ring: Ring, p: int, number: int) -> Any:
     """The last state of the window up to `number` in which the predicate holds, or -1."""
-    first, width = ring.heads[p, layout.FIRST], ring.heads[p, layout.WIDTH]
+    first, width = ring.heads[p, HEAD.first], ring.heads[p, HEAD.width]
     while number >= first:
-        if ring.window[p, number % width, layout.FLAG]:
+        if ring.window[p, number % width, ROW.holds]:
             return number
         number -= 1
     return -1
@@ -156,7 +164,7 @@ def previous_true(ring: Ring, p: int, number: int) -> Any:
 def choose(ring: Ring, work: Array, p: int, number: int) -> None:
     """Selects the run that a true state belongs to."""
     head = ring.heads[p]
-    while number > head[layout.FIRST] and ring.window[p, (number - 1) % head[layout.WIDTH], layout.FLAG]:
+    while number > head[HEAD.first] and ring.window[p, (number - 1) % head[HEAD.width], ROW.holds]:
         number -= 1
     whole_run(ring, work, p, number)
 
@@ -164,17 +172,17 @@ def choose(ring: Ring, work: Array, p: int, number: int) -> None:
 @compiled_noref
 def first_of(ring: Ring, work: Array, p: int) -> Any:
     """The number of the first state of the selected run of a process."""
-    return ring.window[p, work[FROM, p] % ring.heads[p, layout.WIDTH], layout.RUN]
+    return ring.window[p, work[WORK.first, p] % ring.heads[p, HEAD.width], ROW.run]
 
 
 @compiled_noref
 def back(ring: Ring, work: Array, p: int, new: bool) -> Any:
     """Moves a process to its previous run; False if there is none, or with `new` if it is older than the emitted one."""
-    number = previous_true(ring, p, work[FROM, p] - 1)
+    number = previous_true(ring, p, work[WORK.first, p] - 1)
     if number < 0:
         return False
     choose(ring, work, p, number)
-    return not new or first_of(ring, work, p) >= ring.heads[p, RUN]
+    return not new or first_of(ring, work, p) >= ring.heads[p, HEAD.emitted_run]
 
 
 @compiled_noref
@@ -203,7 +211,7 @@ def descend_runs(ring: Ring, work: Array, new: bool) -> Any:
 def emit(ring: Ring, work: Array, emitted: Array) -> None:
     """Appends all overlaps later than the last emitted one, the earliest first, down from the latest, which is selected."""
     n = len(ring.heads)
-    begin = end = work[COUNT, 0]
+    begin = end = work[WORK.overlaps, 0]
     while end < len(emitted):
         for p in range(n):
             emitted[end, p] = first_of(ring, work, p)
@@ -211,8 +219,8 @@ def emit(ring: Ring, work: Array, emitted: Array) -> None:
         if not step_down(ring, work):
             break
     for p in range(n):
-        ring.heads[p, RUN] = emitted[begin, p] if end > begin else ring.heads[p, RUN]
-    work[COUNT, 0] = end
+        ring.heads[p, HEAD.emitted_run] = emitted[begin, p] if end > begin else ring.heads[p, HEAD.emitted_run]
+    work[WORK.overlaps, 0] = end
     end -= 1
     while begin < end:
         for p in range(n):
@@ -227,24 +235,24 @@ def step_down(ring: Ring, work: Array) -> Any:
     n = len(heads)
     best = -1
     for p in range(n):
-        work[ABOVE, p] = work[FROM, p]
+        work[WORK.above, p] = work[WORK.first, p]
     for p in range(n):
         for i in range(n):
-            whole_run(ring, work, i, work[ABOVE, i])
-        if first_of(ring, work, p) <= heads[p, RUN] or not back(ring, work, p, True):
+            whole_run(ring, work, i, work[WORK.above, i])
+        if first_of(ring, work, p) <= heads[p, HEAD.emitted_run] or not back(ring, work, p, True):
             continue
         if not descend_runs(ring, work, True):
             continue
         total, later = 0, False
         for i in range(n):
-            total += work[FROM, i]
-            later = later or first_of(ring, work, i) > heads[i, RUN]
+            total += work[WORK.first, i]
+            later = later or first_of(ring, work, i) > heads[i, HEAD.emitted_run]
         if later and total > best:
             best = total
             for i in range(n):
-                work[BEST, i] = work[FROM, i]
+                work[WORK.best, i] = work[WORK.first, i]
     if best < 0:
         return False
     for i in range(n):
-        whole_run(ring, work, i, work[BEST, i])
+        whole_run(ring, work, i, work[WORK.best, i])
     return True

@@ -17,23 +17,14 @@ from typing import Any, NamedTuple
 
 from whenabouts_cloud.jit import Array, compiled_noref
 from whenabouts_cloud.latwin.conjunction.overlaps import (
-    BEGIN,
-    BEGIN_HI,
-    CHOICE,
-    COUNT,
-    FROM,
-    GREATEST,
-    LEAST,
     OPEN,
-    TO,
-    WITNESS,
+    WORK,
     entered,
     next_true,
     outlasts,
     overlap,
 )
-from whenabouts_cloud.latwin.model import layout
-from whenabouts_cloud.latwin.model.layout import Ring
+from whenabouts_cloud.latwin.model.layout import BAD_TIME, CLOCK, FOREVER, HEAD, META, NEVER, NO_ROOM, ROW, Ring
 from whenabouts_cloud.latwin.windows.ring import accept, note, release, renew, wrong
 
 
@@ -78,7 +69,7 @@ def push(detection: Detection, process: int, number: int, clock: Array, lo: int,
         if status < 0:
             return status
         if not judged:
-            work[COUNT, 0] = 0
+            work[WORK.overlaps, 0] = 0
         while True:
             k = release(ring)
             if k < 0:
@@ -87,11 +78,11 @@ def push(detection: Detection, process: int, number: int, clock: Array, lo: int,
             verdict |= retracted(ring, k)
             verdict |= judge(ring, work, emitted)
             judged = True
-        if status != layout.NO_ROOM:
+        if status != NO_ROOM:
             break
     if not judged:
         verdict = judge(ring, work, emitted)
-    ring.meta[layout.CALLER] = verdict
+    ring.meta[META.verdict] = verdict
     return verdict
 
 
@@ -113,7 +104,7 @@ def push_renewal(detection: Detection, process: int, number: int) -> Any:
 def settle(detection: Detection) -> Any:
     """The verdict over the current windows and over all windows that the releases produce."""
     ring, work, emitted = detection
-    work[COUNT, 0] = 0
+    work[WORK.overlaps, 0] = 0
     verdict = judge(ring, work, emitted)
     while True:
         k = release(ring)
@@ -122,7 +113,7 @@ def settle(detection: Detection) -> Any:
         entered(ring, k)
         verdict |= retracted(ring, k)
         verdict |= judge(ring, work, emitted)
-    ring.meta[layout.CALLER] = verdict
+    ring.meta[META.verdict] = verdict
     return verdict
 
 
@@ -132,7 +123,7 @@ def first_wrong(reports: Reports) -> Any:
     for i in range(len(reports.process)):
         status = wrong(reports.clock.shape[1], reports.process[i], reports.number[i], reports.clock[i])
         if status == 0 and reports.lo[i] > reports.hi[i]:
-            status = layout.BAD_TIME
+            status = BAD_TIME
         if status < 0:
             return i, status
     return len(reports.process), 0
@@ -151,7 +142,7 @@ def feed(detection: Detection, reports: Reports, begin: int, answers: Answers, f
         if len(answers.rows) - filled < len(emitted):
             return i, filled
         answers.codes[i] = push(detection, process[i], number[i], clock[i], lo[i], hi[i], holds[i])
-        for one in range(detection.work[COUNT, 0]):
+        for one in range(detection.work[WORK.overlaps, 0]):
             for p in range(len(detection.ring.heads)):
                 answers.overlaps[filled, p] = emitted[one, p]
             answers.rows[filled] = i
@@ -166,12 +157,12 @@ def retracted(ring: Ring, k: int) -> Any:
     New order leads from states of k to states of others: it removes the CGSs with k before the first and another
     process not before the second. If it removes the least CGS with all true, it removes all that lie above.
     """
-    if ring.meta[layout.RAISED] == 0 or not ring.meta[layout.CALLER] & POSSIBLY:
+    if ring.meta[META.raised] == 0 or not ring.meta[META.verdict] & POSSIBLY:
         return 0
-    seen = ring.heads[k, WITNESS]
+    seen = ring.heads[k, HEAD.witness]
     for j in range(len(ring.heads)):
-        row = ring.window[j, ring.heads[j, WITNESS] % ring.heads[j, layout.WIDTH]]
-        if j != k and row[layout.NUMBER] == ring.heads[j, WITNESS] and row[layout.ROW + k] > seen:
+        row = ring.window[j, ring.heads[j, HEAD.witness] % ring.heads[j, HEAD.width]]
+        if j != k and row[ROW.number] == ring.heads[j, HEAD.witness] and row[CLOCK + k] > seen:
             return RETRACTED
     return 0
 
@@ -181,14 +172,14 @@ def judge(ring: Ring, work: Array, emitted: Array) -> Any:
     """The verdict over the current windows."""
     heads = ring.heads
     for p in range(len(heads)):
-        work[CHOICE, p] = next_true(ring, p, heads[p, layout.FIRST])
-        if work[CHOICE, p] < 0:
+        work[WORK.choice, p] = next_true(ring, p, heads[p, HEAD.first])
+        if work[WORK.choice, p] < 0:
             return 0
     verdict = 0
-    if climb(ring, work, CHOICE, True):
+    if climb(ring, work, WORK.choice, True):
         verdict = POSSIBLY
         for p in range(len(heads)):
-            heads[p, WITNESS] = work[CHOICE, p]
+            heads[p, HEAD.witness] = work[WORK.choice, p]
         if every_way(ring, work):
             verdict |= IN_WINDOW
     if overlap(ring, work, emitted):
@@ -205,15 +196,15 @@ def climb(ring: Ring, work: Array, line: int, true: bool) -> Any:
     while moved:
         moved = False
         for j in range(n):
-            row = window[j, work[line, j] % heads[j, layout.WIDTH]]
+            row = window[j, work[line, j] % heads[j, HEAD.width]]
             for i in range(n):
-                if row[layout.ROW + i] > work[line, i]:  # its own entry is the state itself
-                    number = row[layout.ROW + i]
+                if row[CLOCK + i] > work[line, i]:  # its own entry is the state itself
+                    number = row[CLOCK + i]
                     if true:
                         number = next_true(ring, i, number)
                         if number < 0:
                             return False
-                    elif number >= heads[i, layout.NEXT]:
+                    elif number >= heads[i, HEAD.next]:
                         return False
                     work[line, i] = number
                     moved = True
@@ -231,10 +222,10 @@ def descend(ring: Ring, work: Array, line: int) -> None:
         for j in range(n):
             fits = False
             while not fits:
-                row = window[j, work[line, j] % heads[j, layout.WIDTH]]
+                row = window[j, work[line, j] % heads[j, HEAD.width]]
                 fits = True
                 for i in range(n):
-                    if row[layout.ROW + i] > work[line, i]:
+                    if row[CLOCK + i] > work[line, i]:
                         fits = False
                 if not fits:
                     work[line, j] -= 1
@@ -246,18 +237,18 @@ def every_way(ring: Ring, work: Array) -> Any:
     """The paper's Def, for windows that hold a CGS: runs are cut at the least and the greatest one, as in `settle_runs`."""
     heads = ring.heads
     for p in range(len(heads)):
-        work[LEAST, p], work[GREATEST, p] = heads[p, layout.FIRST], heads[p, layout.NEXT] - 1
-    climb(ring, work, LEAST, False)
-    descend(ring, work, GREATEST)
+        work[WORK.least, p], work[WORK.greatest, p] = heads[p, HEAD.first], heads[p, HEAD.next] - 1
+    climb(ring, work, WORK.least, False)
+    descend(ring, work, WORK.greatest)
     for p in range(len(heads)):
-        if not cut_run(ring, work, p, work[LEAST, p]):
+        if not cut_run(ring, work, p, work[WORK.least, p]):
             return False
     moved = True
     while moved:
         moved = False
         for j in range(len(heads)):
-            while work[TO, j] != OPEN and not outlasts(ring, work, j):
-                if not cut_run(ring, work, j, work[TO, j] + 1):
+            while work[WORK.last, j] != OPEN and not outlasts(ring, work, j):
+                if not cut_run(ring, work, j, work[WORK.last, j] + 1):
                     return False
                 moved = True
     return True
@@ -267,13 +258,13 @@ def every_way(ring: Ring, work: Array) -> Any:
 def cut_run(ring: Ring, work: Array, p: int, number: int) -> Any:
     """Loads the first run of process p from a state on, between the least and the greatest CGS; False if there is none."""
     number = next_true(ring, p, number)
-    if number < 0 or number > work[GREATEST, p]:
+    if number < 0 or number > work[WORK.greatest, p]:
         return False
-    work[FROM, p] = number
-    work[BEGIN, p] = number if number > work[LEAST, p] else layout.NEVER
-    work[BEGIN_HI, p] = layout.FOREVER
-    width = ring.heads[p, layout.WIDTH]
-    while number < work[GREATEST, p] and ring.window[p, (number + 1) % width, layout.FLAG]:
+    work[WORK.first, p] = number
+    work[WORK.begin, p] = number if number > work[WORK.least, p] else NEVER
+    work[WORK.begin_hi, p] = FOREVER
+    width = ring.heads[p, HEAD.width]
+    while number < work[WORK.greatest, p] and ring.window[p, (number + 1) % width, ROW.holds]:
         number += 1
-    work[TO, p] = number if number < work[GREATEST, p] else OPEN
+    work[WORK.last, p] = number if number < work[WORK.greatest, p] else OPEN
     return True

@@ -5,17 +5,42 @@ leading ones; these words are laid out over the box. The box is processed in pie
 process whose stride exceeds a piece is constant in it. A count of true parts is stored in binary, one set of cells for
 each digit.
 
-    leaves  (leaves, LEAF + 3 p)  where its words begin; how many leading processes; of each stride, width, stride in words
-    steps   (steps, 2)            operation, operand
+    leaves  (leaves, columns of Leaf, then those of Lead for each leading process)
+    steps   (steps, columns of Step)
 """
 
 from typing import Any, NamedTuple
 
-from whenabouts_cloud.jit import Array, compiled_noref
+from whenabouts_cloud.jit import Array, compiled_noref, columns
 
 PIECE = 4096  # words
-LEAF = 2
 PUSH, AND_LEAF, OR_LEAF, AND, OR, NOT, COUNT, ADD, AT_LEAST, NOTHING, EVERYTHING = range(11)
+
+
+class Leaf(NamedTuple):
+    """Where the words of a leaf lie."""
+
+    begin: int  # of its words among those of all leaves
+    leading: int  # number of leading processes that it depends on
+
+
+class Lead(NamedTuple):
+    """A leading process that a leaf depends on."""
+
+    stride: int  # in words of the box
+    width: int
+    step: int  # in words of the leaf
+
+
+class Step(NamedTuple):
+    """A step of the stack machine."""
+
+    operation: int
+    operand: int  # a leaf, a number of digits, or for AT_LEAST the least count << 8 | digits
+
+
+LEAF, LEAD, STEP = columns(Leaf), columns(Lead), columns(Step)
+LEADS = len(LEAF)  # first column of the first leading process
 
 
 class Code(NamedTuple):
@@ -31,40 +56,43 @@ class Code(NamedTuple):
 def leaf_word(code: Code, leaf: int, index: int) -> Any:
     """The word of a leaf at the word `index` of the box."""
     leaves = code.leaves
-    place = leaves[leaf, 0]
-    for i in range(leaves[leaf, 1]):
-        at = LEAF + 3 * i
-        place += index // leaves[leaf, at] % leaves[leaf, at + 1] * leaves[leaf, at + 2]
-    return code.words[place]
+    word = leaves[leaf, LEAF.begin]
+    for i in range(leaves[leaf, LEAF.leading]):
+        lead = LEADS + i * len(LEAD)
+        place = index // leaves[leaf, lead + LEAD.stride] % leaves[leaf, lead + LEAD.width]
+        word += place * leaves[leaf, lead + LEAD.step]
+    return code.words[word]
 
 
 @compiled_noref
-def lay(code: Code, leaf: int, how: int, begin: int, count: int, top: int) -> None:
-    """Lays a leaf out over a piece: replaces a level of the stack, or is ANDed or ORed with it."""
+def apply_leaf(code: Code, leaf: int, how: int, begin: int, count: int, top: int) -> None:
+    """Applies a leaf to a piece of the box, from word `begin` on: PUSH writes it to level `top` of the stack, AND_LEAF and
+    OR_LEAF combine it with what is there. Its word is constant along `run` words.
+    """
     run, row = count, code.stack[top]
-    for i in range(code.leaves[leaf, 1]):
-        run = min(run, code.leaves[leaf, LEAF + 3 * i])
-    for at in range(0, count, run):
-        word = leaf_word(code, leaf, begin + at)
+    for i in range(code.leaves[leaf, LEAF.leading]):
+        run = min(run, code.leaves[leaf, LEADS + i * len(LEAD) + LEAD.stride])
+    for start in range(0, count, run):
+        word = leaf_word(code, leaf, begin + start)
         if how == AND_LEAF:
             if word == 0:
-                row[at : at + run] = 0
+                row[start : start + run] = 0
             elif word != -1:
-                for i in range(at, at + run):
+                for i in range(start, start + run):
                     row[i] &= word
         elif how == OR_LEAF:
             if word != 0:
-                for i in range(at, at + run):
+                for i in range(start, start + run):
                     row[i] |= word
         else:
-            row[at : at + run] = word
+            row[start : start + run] = word
 
 
 @compiled_noref
 def combine(code: Code, step: int, top: int, count: int) -> Any:
     """Performs a step that needs no leaf on a piece; returns the new top of the stack."""
     stack = code.stack
-    kind, many = code.steps[step, 0], code.steps[step, 1]
+    kind, many = code.steps[step, STEP.operation], code.steps[step, STEP.operand]
     if kind == NOT:
         for i in range(count):
             stack[top, i] = ~stack[top, i]
@@ -85,10 +113,10 @@ def combine(code: Code, step: int, top: int, count: int) -> Any:
         return top + many
     elif kind == ADD:
         for digit in range(many):
-            at = top - many + digit
+            level = top - many + digit
             for i in range(count):
-                carry = stack[at, i] & stack[top, i]
-                stack[at, i] ^= stack[top, i]
+                carry = stack[level, i] & stack[top, i]
+                stack[level, i] ^= stack[top, i]
                 stack[top, i] = carry
         return top - 1
     return top
@@ -112,25 +140,20 @@ def at_least(code: Code, least: int, digits: int, top: int, count: int) -> Any:
 
 
 @compiled_noref
-def evaluate(code: Code, axes: Array, words: Array, true: Array) -> bool:
+def evaluate(code: Code, piece: int, words: Array, true: Array) -> bool:
     """Sets the bits of `true` where the predicate holds; returns True if it holds in a CGS of the lattice.
 
-    Bits of `true` outside of the lattice are meaningless. axes, words: of the box.
+    Bits of `true` outside of the lattice are meaningless. piece: words evaluated at a time; words: of the box.
     """
     total, common = len(words), 0
-    piece = total
-    for i in range(len(axes)):
-        stride = axes[i, 2]
-        if piece > PIECE and stride > 0:
-            piece = stride
     for begin in range(0, total, piece):
         top = -1
         for step in range(len(code.steps)):
-            kind, which = code.steps[step, 0], code.steps[step, 1]
+            kind, which = code.steps[step, STEP.operation], code.steps[step, STEP.operand]
             if kind <= OR_LEAF:
                 if kind == PUSH:
                     top += 1
-                lay(code, which, kind, begin, piece, top)
+                apply_leaf(code, which, kind, begin, piece, top)
             elif kind == AT_LEAST:
                 top = at_least(code, which >> 8, which & 255, top, piece)
             else:

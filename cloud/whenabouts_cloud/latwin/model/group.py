@@ -11,10 +11,26 @@ from typing import Any, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.latwin.model import layout
-from whenabouts_cloud.latwin.model.layout import Ring, new_ring
+from whenabouts_cloud.latwin.model.layout import (
+    BAD_ENTRY,
+    BAD_OWN,
+    BAD_PROCESS,
+    BAD_STATE,
+    BAD_TIME,
+    CLOCK,
+    COUNTER_NAMES,
+    FOREVER,
+    HEAD,
+    META,
+    NEVER,
+    NUMBER_LIMIT,
+    ROOM,
+    ROW,
+    Ring,
+    new_ring,
+)
 
-VERSION = 1
+VERSION = 2
 Clock = Sequence[int] | npt.NDArray[np.int64]
 
 
@@ -31,7 +47,7 @@ class Group(ABC):
 
     def __init__(
         self, processes: int, window: int | Sequence[int], order: str = "causal", patient: bool = False,
-        room: int = layout.ROOM,
+        room: int = ROOM,
     ) -> None:  # fmt: skip
         self.ring = new_ring(processes, window, order, patient, room)
         self._row = np.zeros(processes, np.int64)
@@ -63,7 +79,7 @@ class Group(ABC):
         """
         number = -1 if clock is None else self._clock(process, None, clock)
         if clock is not None and number < 0:
-            raise self._error(layout.BAD_ENTRY, process, None, clock, None, None)
+            raise self._error(BAD_ENTRY, process, None, clock, None, None)
         status = self._noted(process, number, self._times(t, None)[0])
         if status < 0:
             raise self._error(status, process, number, clock, t, t)
@@ -77,7 +93,7 @@ class Group(ABC):
         whole = isinstance(process, SupportsIndex) and isinstance(state, SupportsIndex)
         if not whole or self._renewed(operator.index(process), operator.index(state)) < 0:
             n = len(self.ring.heads)
-            least = int(self.ring.heads[process, layout.NEXT]) if whole and 0 <= process < n else 0
+            least = int(self.ring.heads[process, HEAD.next]) if whole and 0 <= process < n else 0
             raise ValueError(
                 f"renewal: found process {process}, state {state}, expected a process 0 to {n - 1}, a state from {least}"
             )
@@ -85,7 +101,7 @@ class Group(ABC):
     def snapshot(self) -> bytes:
         """Returns the ring as bytes; all else follows from it. Within 2 KB for 9 processes, windows of 4, little waiting."""
         ring = self.ring
-        waiting = np.argwhere(ring.room[:, :, layout.NUMBER] >= 0)
+        waiting = np.argwhere(ring.room[:, :, ROW.number] >= 0)
         parts = [ring.meta, ring.heads, ring.window, ring.ends, waiting, ring.room[tuple(waiting.T)]]
         depth = [ring.window.shape[1], ring.room.shape[1], len(waiting)]
         head = json.dumps({"version": VERSION, "processes": len(ring.heads), "depth": depth}).encode()
@@ -105,8 +121,8 @@ class Group(ABC):
     @property
     def counters(self) -> dict[str, int]:
         """The counters since the beginning, and the number of waiting states."""
-        counts = {name: int(self.ring.meta[place]) for name, place in layout.COUNTER_NAMES.items()}
-        return {**counts, "waiting": int((self.ring.room[:, :, layout.NUMBER] >= 0).sum())}
+        counts = {name: int(self.ring.meta[getattr(META, name)]) for name in COUNTER_NAMES}
+        return {**counts, "waiting": int((self.ring.room[:, :, ROW.number] >= 0).sum())}
 
     def _clock(self, process: int, state: int | None, clock: Clock) -> int:
         """Copies a clock into `self._row`; returns `state`, or the clock's own entry if it is None."""
@@ -119,13 +135,13 @@ class Group(ABC):
                 n = len(self._row)
                 if isinstance(clock, Sized) and len(clock) != n:
                     raise ValueError(f"clock: found {len(clock)} entries, expected {n}, one for each process") from None
-                raise self._error(layout.BAD_ENTRY, process, state, clock, None, None) from None
+                raise self._error(BAD_ENTRY, process, state, clock, None, None) from None
         try:  # checking for the protocol first would take longer than all the rest
             known = operator.index(process) in self._processes
         except TypeError:
             known = False
         if not known:
-            raise self._error(layout.BAD_PROCESS, process, state, clock, None, None)
+            raise self._error(BAD_PROCESS, process, state, clock, None, None)
         return int(self._row[process]) if state is None else state
 
     def _state(self, state: int) -> int:
@@ -134,31 +150,31 @@ class Group(ABC):
             number = operator.index(state)
         except TypeError:
             number = -1
-        if not 0 <= number < layout.NUMBER_LIMIT:
-            raise self._error(layout.BAD_STATE, None, state, None, None, None)
+        if not 0 <= number < NUMBER_LIMIT:
+            raise self._error(BAD_STATE, None, state, None, None, None)
         return number
 
     def _times(self, t_min: int | None, t_max: int | None) -> tuple[int, int]:
         """The checked bounds, as integers for machine code; the widest where they are None."""
         try:
-            lo = layout.NEVER if t_min is None else operator.index(t_min)
-            hi = layout.FOREVER if t_max is None else operator.index(t_max)
+            lo = NEVER if t_min is None else operator.index(t_min)
+            hi = FOREVER if t_max is None else operator.index(t_max)
         except TypeError:
             lo, hi = 1, 0
-        if not layout.NEVER <= lo <= hi <= layout.FOREVER:
-            raise self._error(layout.BAD_TIME, None, None, None, t_min, t_max)
+        if not NEVER <= lo <= hi <= FOREVER:
+            raise self._error(BAD_TIME, None, None, None, t_min, t_max)
         return lo, hi
 
     def _error(self, status: int, process: Any, state: Any, clock: Any, t_min: Any, t_max: Any) -> ValueError:
         """The error for the status that a wrong report caused."""
         n = len(self._row)
-        number = f"from 0 to {layout.NUMBER_LIMIT - 1}"
+        number = f"from 0 to {NUMBER_LIMIT - 1}"
         texts = {
-            layout.BAD_PROCESS: f"process: found {process}, expected 0 to {n - 1}",
-            layout.BAD_STATE: f"state: found {state}, expected a number {number}",
-            layout.BAD_OWN: f"clock: found {clock}, expected the number of the state, {state}, as entry {process}",
-            layout.BAD_ENTRY: f"clock: found {clock}, expected {n} numbers of states {number}",
-            layout.BAD_TIME: f"time: found {t_min} to {t_max}, expected integers, the earlier first",
+            BAD_PROCESS: f"process: found {process}, expected 0 to {n - 1}",
+            BAD_STATE: f"state: found {state}, expected a number {number}",
+            BAD_OWN: f"clock: found {clock}, expected the number of the state, {state}, as entry {process}",
+            BAD_ENTRY: f"clock: found {clock}, expected {n} numbers of states {number}",
+            BAD_TIME: f"time: found {t_min} to {t_max}, expected integers, the earlier first",
         }
         return ValueError(texts[status])
 
@@ -182,7 +198,7 @@ def _read(blob: bytes, like: Ring) -> Ring:
             f"snapshot: found {processes} processes, windows of {window} and room for {room}, version {version}, "
             f"expected {n}, {depth}, {places} and {VERSION}"
         )
-    long = layout.ROW + n
+    long = CLOCK + n
     shapes = [like.meta.shape, like.heads.shape, like.window.shape, like.ends.shape, (waiting, 2), (waiting, long)]
     sizes = [int(np.prod(shape)) for shape in shapes]
     if len(body) != 8 * sum(sizes):
@@ -190,11 +206,11 @@ def _read(blob: bytes, like: Ring) -> Ring:
     flat = np.frombuffer(np.frombuffer(body, np.uint8).reshape(8, -1).T.tobytes(), "<i8").astype(np.int64)
     cut = np.split(flat, np.cumsum(sizes)[:-1])
     meta, heads, held, ends, where, rows = (part.reshape(shape) for part, shape in zip(cut, shapes, strict=True))
-    if (heads[:, layout.WIDTH] != like.heads[:, layout.WIDTH]).any() or (
-        meta[: layout.PATIENT + 1] != like.meta[: layout.PATIENT + 1]
+    if (heads[:, HEAD.width] != like.heads[:, HEAD.width]).any() or (
+        meta[: META.patient + 1] != like.meta[: META.patient + 1]
     ).any():
         raise ValueError("snapshot: found another order or other windows, expected those of this group")
     waits = np.zeros_like(like.room)
-    waits[:, :, layout.NUMBER] = -1
+    waits[:, :, ROW.number] = -1
     waits[tuple(where.T)] = rows
     return Ring(*(np.ascontiguousarray(part) for part in (meta, heads, held, waits, ends)))

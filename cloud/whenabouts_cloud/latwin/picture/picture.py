@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from whenabouts_cloud.latwin.conjunction.detector import ConjunctionDetector
-from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.frame import frame
+from whenabouts_cloud.latwin.model.layout import CLOCK, FOREVER, HEAD, NEVER, Ring
 from whenabouts_cloud.latwin.picture.hasse_svg import svg
 from whenabouts_cloud.latwin.shard.release import Gap, in_order
 from whenabouts_cloud.latwin.shard.report import Report, reports_of, rows_of
@@ -79,7 +79,7 @@ def _windows(rule: LatwinRule, queues: list[list[Report]], waited: set[tuple[str
             continue
         if item.is_heartbeat:
             continue
-        lo, hi = (item.lo, item.hi) if item.timed else (layout.NEVER, layout.FOREVER)
+        lo, hi = (item.lo, item.hi) if item.timed else (NEVER, FOREVER)
         checker.push(item.slot, item.number, item.clock, False, lo, hi)
         held[item.slot][item.number] = item
         left.discard((rule.streams[item.slot].name, item.number))
@@ -87,13 +87,13 @@ def _windows(rule: LatwinRule, queues: list[list[Report]], waited: set[tuple[str
             break
     ring = checker.ring
     clocks = [[_clock(ring, slot, number) for number in _held(ring, slot)] for slot in range(n)]
-    return held, frame([int(first) for first in ring.heads[:, layout.FIRST]], clocks)
+    return held, frame([int(first) for first in ring.heads[:, HEAD.first]], clocks)
 
 
-def _held(ring: layout.Ring, slot: int) -> range:
-    return range(int(ring.heads[slot, layout.FIRST]), int(ring.heads[slot, layout.NEXT]))
+def _held(ring: Ring, slot: int) -> range:
+    return range(int(ring.heads[slot, HEAD.first]), int(ring.heads[slot, HEAD.next]))
 
 
-def _clock(ring: layout.Ring, slot: int, number: int) -> Sequence[int]:
-    clock: Sequence[int] = ring.window[slot, number % ring.heads[slot, layout.WIDTH], layout.ROW :].tolist()
+def _clock(ring: Ring, slot: int, number: int) -> Sequence[int]:
+    clock: Sequence[int] = ring.window[slot, number % ring.heads[slot, HEAD.width], CLOCK:].tolist()
     return clock

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from whenabouts_cloud.latwin.conjunction.detector import ConjunctionDetector
-from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model import predicate as tree
+from whenabouts_cloud.latwin.model.layout import CLOCK, FOREVER, HEAD, NEVER
 from whenabouts_cloud.latwin.shard.choices import Lasted, RunChoices
 from whenabouts_cloud.latwin.shard.report import Report, columns_of
 from whenabouts_cloud.latwin.shard.verdict import Occurrence, Witness
@@ -158,7 +158,7 @@ class InWindows:
         held[report.number] = Held(Witness.of(report), report.values)
         if len(held) > self._plan.rule.windows[slot]:
             del held[min(held)]
-        lo, hi = (report.lo, report.hi) if report.timed else (layout.NEVER, layout.FOREVER)
+        lo, hi = (report.lo, report.hi) if report.timed else (NEVER, FOREVER)
         if self._tests is None:
             self._engine.push(slot, report.number, report.clock, lo, hi)
             holds = self._engine.definitely_in_window if self._definite else self._engine.possibly
@@ -178,7 +178,7 @@ class InWindows:
 
     def due_us(self, after_us: int) -> int:
         """Returns FOREVER: time decides nothing."""
-        return layout.FOREVER
+        return FOREVER
 
     def take_counts(self) -> Counter[str]:
         """Returns no counts."""
@@ -256,7 +256,7 @@ class InWindows:
     def _clock(self, slot: int, number: int) -> Any:
         """The effective clock of a state in a window."""
         ring = self._engine.ring
-        return ring.window[slot, number % ring.heads[slot, layout.WIDTH], layout.ROW :]
+        return ring.window[slot, number % ring.heads[slot, HEAD.width], CLOCK:]
 
 
 Watch = ByRuns | InWindows

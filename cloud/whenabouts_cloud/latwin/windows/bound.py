@@ -8,11 +8,11 @@ from itertools import product
 import numpy as np
 
 from whenabouts_cloud.jit import Array, entry
-from whenabouts_cloud.latwin.model import algebra, layout
-from whenabouts_cloud.latwin.model.algebra import Code
-from whenabouts_cloud.latwin.model.layout import Ring
+from whenabouts_cloud.latwin.model import algebra
+from whenabouts_cloud.latwin.model.algebra import LEAD, LEADS, LEAF, Code
+from whenabouts_cloud.latwin.model.layout import HEAD, Ring
 from whenabouts_cloud.latwin.model.predicate import All, Any, AtLeast, Not, Predicate, Related
-from whenabouts_cloud.latwin.windows.box import LEADING, STRIDE, WIDTH, WITHIN, Box
+from whenabouts_cloud.latwin.windows.box import AXIS, FACTS, Box
 
 LEAF_WORDS = 1 << 20  # at most for a comparison over several processes: 8 MiB
 ALL = -1  # every bit of a word
@@ -27,33 +27,34 @@ class Bound:
 
     def __init__(self, predicate: Predicate, ring: Ring, box: Box) -> None:
         self._ring, self._box, self._leaves = ring, box, list[_Leaf]()
-        self._first, self._next = ring.heads[:, layout.FIRST], ring.heads[:, layout.NEXT]
+        self._first, self._next = ring.heads[:, HEAD.first], ring.heads[:, HEAD.next]
         self._seen = [0] * len(box.axes)
         steps: list[tuple[int, int]] = []
         depth = self._compile(predicate, steps, 0)
-        table = np.zeros(
-            (len(self._leaves), algebra.LEAF + 3 * max((len(x.leading) for x in self._leaves), default=0)), np.int64
-        )
+        most = max((len(leaf.leading) for leaf in self._leaves), default=0)
+        table = np.zeros((len(self._leaves), LEADS + most * len(LEAD)), np.int64)
         total = 0
         for row, leaf in zip(table, self._leaves, strict=True):
-            row[:2] = total, len(leaf.leading)
+            row[LEAF.begin], row[LEAF.leading] = total, len(leaf.leading)
             for i, (process, step) in enumerate(zip(leaf.leading, leaf.steps, strict=True)):
-                row[algebra.LEAF + 3 * i :][:3] = box.axes[process, STRIDE], box.axes[process, WIDTH], step
+                lead = LEADS + i * len(LEAD)
+                row[lead : lead + len(LEAD)] = box.axes[process, AXIS.stride], box.axes[process, AXIS.width], step
             total += leaf.size
         words = np.zeros(total, np.int64)
         for row, leaf in zip(table, self._leaves, strict=True):
-            leaf.words = words[row[0] : row[0] + leaf.size].data
+            leaf.words = words[row[LEAF.begin] : row[LEAF.begin] + leaf.size].data
         stack = np.zeros((depth, min(len(box.words), algebra.PIECE)), np.int64)
         self._of = [[leaf for leaf in self._leaves if p in leaf.processes] for p in range(len(box.axes))]
-        self.code = Code(table, np.array(steps, np.int64).reshape(-1, 2), words, stack)
-        self._evaluate = entry(algebra.evaluate, self.code, box.axes, box.words, box.words)
+        self.code = Code(table, np.array(steps, np.int64).reshape(-1, len(algebra.STEP)), words, stack)
+        self._piece = _piece(box)
+        self._evaluate = entry(algebra.evaluate, self.code, self._piece, box.words, box.words)
 
     def holds(self, true: Array) -> bool:
         """Sets the bits of `true` where the predicate holds in the current windows; returns True if it does in a CGS."""
         following = self._next.tolist()
         if following != self._seen:
             self._refresh(following)
-        return bool(self._evaluate(self.code, self._box.axes, self._box.words, true))
+        return bool(self._evaluate(self.code, self._piece, self._box.words, true))
 
     def _refresh(self, following: list[int]) -> None:
         for process, end in enumerate(following):
@@ -116,13 +117,13 @@ class _Leaf:
     words: memoryview  # of its part of the array: single words are read and written faster than through numpy
 
     def __init__(self, node: Related, box: Box) -> None:
-        n, first_packed = len(box.axes), int(box.facts[LEADING])
+        n, first_packed = len(box.axes), int(box.facts[FACTS.leading])
         if not all(0 <= process < n for process in node.processes):
             raise ValueError(f"predicate: found one of processes {list(node.processes)}, expected 0 to {n - 1}")
         self.processes, self._function = node.processes, node.function
-        self._widths = [int(box.axes[p, WIDTH]) for p in node.processes]
+        self._widths = [int(box.axes[p, AXIS.width]) for p in node.processes]
         self.leading = [p for p in node.processes if p < first_packed]
-        widths = [int(box.axes[p, WIDTH]) for p in self.leading]
+        widths = [int(box.axes[p, AXIS.width]) for p in self.leading]
         self.size = int(np.prod(np.array(widths, object)))
         if self.size > LEAF_WORDS:
             raise ValueError(
@@ -146,7 +147,9 @@ class _Leaf:
             for number in new:
                 self._put(*places[number % len(places)], self._function(number))
             return
-        windows = [new if p == process else range(*ring.heads[p, : layout.NEXT + 1].tolist()) for p in self.processes]
+        windows = [
+            new if p == process else range(*ring.heads[p, HEAD.first : HEAD.next + 1].tolist()) for p in self.processes
+        ]
         for numbers in product(*windows):
             self._set(numbers)
 
@@ -163,10 +166,19 @@ class _Leaf:
         self.words[word] = was | cells if true else was & ~cells
 
 
+def _piece(box: Box) -> int:
+    """Number of words that are evaluated at a time: they fit the cache, and the leading processes before are constant."""
+    piece = len(box.words)
+    for stride in box.axes[:, AXIS.stride].tolist():
+        if piece > algebra.PIECE and stride > 0:
+            piece = stride
+    return piece
+
+
 def _cylinder(box: Box, process: int, place: int) -> int:
     """The bits of a word at one place along a packed process."""
-    packed = box.axes[int(box.facts[LEADING]) :]
-    cells = int(np.prod(packed[:, WIDTH]))
-    within, width = int(box.axes[process, WITHIN]), int(box.axes[process, WIDTH])
+    packed = box.axes[int(box.facts[FACTS.leading]) :]
+    cells = int(np.prod(packed[:, AXIS.width]))
+    within, width = int(box.axes[process, AXIS.within]), int(box.axes[process, AXIS.width])
     bits = sum(1 << cell for cell in range(cells) if cell // within % width == place)
     return bits - (1 << 64) if bits >> 63 else bits

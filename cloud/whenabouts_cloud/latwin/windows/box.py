@@ -5,10 +5,10 @@ window moves nothing: the cells of the state that leaves become those of the sta
 box. A push clears the slab (prune) and rewrites it (grow). The last processes share a word of 64 bits (three at w = 4).
 
     words   (prod of leading w)   bits of the cells; strides as in `axes`
-    axes    (n, AXES)             per process: width, its first bit in masks, its stride in words and within a word
+    axes    (n, columns of Axis)  per process: where its states lie in masks and words
     masks   (n, d)                per state held: a bit for each compatible state of other processes, and its own bit
     tables  (t, 256)              per packed process: for a set of its places the bits of a word that lie there
-    facts   (FACTS)               size, number of leading processes, word of compatible pairs, CGSs retracted last
+    facts   (columns of Facts)    size, number of leading processes, word of compatible pairs, CGSs retracted last
     path    (3, n)                working memory for walking the leading processes
 
 Words and masks are int64 used as 64 bits. Two states are compatible iff neither knows of the end of the other; a choice
@@ -25,15 +25,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.jit import Array, compiled_noref
-from whenabouts_cloud.latwin.model import layout
-from whenabouts_cloud.latwin.model.layout import Ring
+from whenabouts_cloud.jit import Array, compiled_noref, columns
+from whenabouts_cloud.latwin.model.layout import CLOCK, HEAD, META, ROW, Ring
 
 CELLS = 1 << 26  # 8 MiB; 13 processes at w = 4
 STATES = 64  # of all windows together: a mask is a word
 
-WIDTH, OFFSET, STRIDE, WITHIN, AXES = 0, 1, 2, 3, 4  # STRIDE is 0 for packed processes, WITHIN for leading ones
-SIZE, LEADING, PAIRS, RETRACTED, FACTS = 0, 1, 2, 3, 4
+
+class Axis(NamedTuple):
+    """A process: where its states lie in masks and in the lattice."""
+
+    width: int
+    offset: int  # its first bit in masks
+    stride: int  # in words; 0 for packed processes
+    within: int  # in bits of a word; 0 for leading processes
+
+
+class Facts(NamedTuple):
+    """Numbers of a lattice."""
+
+    size: int  # number of CGSs
+    leading: int  # number of leading processes
+    pairs: int  # the bits of a word at which all packed states are compatible
+    retracted: int  # CGSs that the last report retracted
+
+
+AXIS, FACTS = columns(Axis), columns(Facts)
 
 
 class BoxLimitError(ValueError):
@@ -67,21 +84,21 @@ def new_box(widths: Sequence[int]) -> Box:
     while packed < n and np.prod(widths[-packed - 1 :]) <= 64 and max(widths[-packed - 1 :]) <= 8:
         packed += 1
     leading = n - packed
-    axes = np.zeros((n, AXES), np.int64)
-    axes[:, WIDTH] = widths
-    axes[:, OFFSET] = np.cumsum([0, *widths[:-1]])
-    axes[:leading, STRIDE] = _strides(widths[:leading])
-    axes[leading:, WITHIN] = _strides(widths[leading:])
+    axes = np.zeros((n, len(AXIS)), np.int64)
+    axes[:, AXIS.width] = widths
+    axes[:, AXIS.offset] = np.cumsum([0, *widths[:-1]])
+    axes[:leading, AXIS.stride] = _strides(widths[:leading])
+    axes[leading:, AXIS.within] = _strides(widths[leading:])
     places = np.arange(int(np.prod(widths[leading:])))
     tables = np.zeros((packed, 256), np.int64)
     for process in range(leading, n):
         if packed > 1:
-            along = places // axes[process, WITHIN] % axes[process, WIDTH]
+            along = places // axes[process, AXIS.within] % axes[process, AXIS.width]
             for chosen in range(1 << widths[process]):
                 bits = sum(1 << int(place) for place in places[(chosen >> along) & 1 == 1])
                 tables[process - leading, chosen] = np.array([bits], np.uint64).view(np.int64)[0]
-    facts = np.zeros(FACTS, np.int64)
-    facts[LEADING] = leading
+    facts = np.zeros(len(FACTS), np.int64)
+    facts[FACTS.leading] = leading
     words = np.zeros(int(np.prod(widths[:leading])), np.int64)
     return Box(words, axes, np.zeros((n, max(widths)), np.int64), tables, facts, np.zeros((3, n), np.int64))
 
@@ -102,14 +119,14 @@ def bits_of(word: int) -> Any:
 @compiled_noref
 def places_of(box: Box, process: int, mask: int) -> Any:
     """The places along a process that a mask leaves, as bits."""
-    width = box.axes[process, WIDTH]
-    return (mask >> box.axes[process, OFFSET]) & (-1 if width == 64 else (1 << width) - 1)
+    width = box.axes[process, AXIS.width]
+    return (mask >> box.axes[process, AXIS.offset]) & (-1 if width == 64 else (1 << width) - 1)
 
 
 @compiled_noref
 def word_of(box: Box, mask: int) -> Any:
     """The bits of a word at which a mask leaves the states of all packed processes."""
-    leading = box.facts[LEADING]
+    leading = box.facts[FACTS.leading]
     if len(box.tables) == 1:
         return places_of(box, leading, mask)
     word = -1
@@ -123,13 +140,13 @@ def along(box: Box, process: int, place: int) -> Any:
     """The bits of a word at one place along a packed process."""
     if len(box.tables) == 1:
         return 1 << place
-    return box.tables[process - box.facts[LEADING], 1 << place]
+    return box.tables[process - box.facts[FACTS.leading], 1 << place]
 
 
 @compiled_noref
 def clear(box: Box, process: int, place: int) -> None:
     """Removes the slab of one place from the lattice."""
-    words, stride = box.words, box.axes[process, STRIDE]
+    words, stride = box.words, box.axes[process, AXIS.stride]
     gone = 0
     if stride == 0:
         kept = ~along(box, process, place)
@@ -138,35 +155,35 @@ def clear(box: Box, process: int, place: int) -> None:
                 gone += bits_of(words[i] & ~kept)
                 words[i] &= kept
     else:
-        for begin in range(place * stride, len(words), stride * box.axes[process, WIDTH]):
+        for begin in range(place * stride, len(words), stride * box.axes[process, AXIS.width]):
             for i in range(begin, begin + stride):
                 if words[i]:
                     gone += bits_of(words[i])
                     words[i] = 0
-    box.facts[SIZE] -= gone
+    box.facts[FACTS.size] -= gone
 
 
 @compiled_noref
 def grow(box: Box, mask: int) -> None:
     """Adds all CGSs that a mask leaves to the lattice; it may hold none of them before."""
-    leading, words, masks, axes = box.facts[LEADING], box.words, box.masks, box.axes
+    leading, words, masks, axes = box.facts[FACTS.leading], box.words, box.masks, box.axes
     places, left, index = box.path[0], box.path[1], box.path[2]
-    pairs, size = box.facts[PAIRS], 0
+    pairs, size = box.facts[FACTS.pairs], 0
     if leading == 0:
         words[0] |= word_of(box, mask) & pairs
-        box.facts[SIZE] += bits_of(word_of(box, mask) & pairs)
+        box.facts[FACTS.size] += bits_of(word_of(box, mask) & pairs)
         return
     level, places[0], left[0], index[0] = 0, -1, mask, 0
     while level >= 0:
         place = places[level] + 1
-        if place == axes[level, WIDTH]:
+        if place == axes[level, AXIS.width]:
             level -= 1
             continue
         places[level] = place
-        if not (left[level] >> (axes[level, OFFSET] + place)) & 1:
+        if not (left[level] >> (axes[level, AXIS.offset] + place)) & 1:
             continue
         common = left[level] & masks[level, place]
-        word = index[level] + place * axes[level, STRIDE]
+        word = index[level] + place * axes[level, AXIS.stride]
         if level < leading - 1:
             level += 1
             places[level], left[level], index[level] = -1, common, word
@@ -174,48 +191,48 @@ def grow(box: Box, mask: int) -> None:
             cells = word_of(box, common) & pairs
             words[word] |= cells
             size += bits_of(cells)
-    box.facts[SIZE] += size
+    box.facts[FACTS.size] += size
 
 
 @compiled_noref
 def pair_words(box: Box) -> None:
     """Computes the bits of a word at which all packed states are compatible."""
-    leading = box.facts[LEADING]
+    leading = box.facts[FACTS.leading]
     common = -1
     for process in range(leading, len(box.axes)):
         word = 0
-        for place in range(box.axes[process, WIDTH]):
+        for place in range(box.axes[process, AXIS.width]):
             word |= along(box, process, place) & word_of(box, box.masks[process, place])
         common &= word
-    box.facts[PAIRS] = common
+    box.facts[FACTS.pairs] = common
 
 
 @compiled_noref
 def meet(ring: Ring, box: Box, process: int, place: int) -> None:
     """Computes the mask of a state held, and its bit in the masks of the others. O(n w)."""
     row, masks, axes = ring.window[process, place], box.masks, box.axes
-    bit = 1 << (axes[process, OFFSET] + place)
+    bit = 1 << (axes[process, AXIS.offset] + place)
     mask = bit
     for j in range(len(axes)):
         if j == process:
             continue
-        for other in range(axes[j, WIDTH]):
+        for other in range(axes[j, AXIS.width]):
             held = ring.window[j, other]
             masks[j, other] &= ~bit
-            if held[layout.NUMBER] < 0:
+            if held[ROW.number] < 0:
                 continue
-            if row[layout.ROW + j] <= held[layout.NUMBER] and held[layout.ROW + process] <= row[layout.NUMBER]:
+            if row[CLOCK + j] <= held[ROW.number] and held[CLOCK + process] <= row[ROW.number]:
                 masks[j, other] |= bit
-                mask |= 1 << (axes[j, OFFSET] + other)
+                mask |= 1 << (axes[j, AXIS.offset] + other)
     masks[process, place] = mask
 
 
 @compiled_noref
 def forget(box: Box, process: int, place: int) -> None:
     """Removes a state from all masks."""
-    bit = 1 << (box.axes[process, OFFSET] + place)
+    bit = 1 << (box.axes[process, AXIS.offset] + place)
     for j in range(len(box.axes)):
-        for other in range(box.axes[j, WIDTH]):
+        for other in range(box.axes[j, AXIS.width]):
             box.masks[j, other] &= ~bit
     box.masks[process, place] = 0
 
@@ -223,9 +240,9 @@ def forget(box: Box, process: int, place: int) -> None:
 @compiled_noref
 def step(ring: Ring, box: Box, process: int) -> None:
     """Updates the lattice after a release: prunes the state that left, cuts CGSs accepted too early, grows the new ones."""
-    place = (ring.heads[process, layout.NEXT] - 1) % ring.heads[process, layout.WIDTH]
+    place = (ring.heads[process, HEAD.next] - 1) % ring.heads[process, HEAD.width]
     clear(box, process, place)
-    if ring.meta[layout.RAISED] > 0:
+    if ring.meta[META.raised] > 0:
         forget(box, process, place)
         cut(ring, box, process, place)
     meet(ring, box, process, place)
@@ -236,28 +253,28 @@ def step(ring: Ring, box: Box, process: int) -> None:
 @compiled_noref
 def cut(ring: Ring, box: Box, process: int, place: int) -> None:
     """Removes the CGSs that raised clocks refute; counts them as retracted."""
-    before = box.facts[SIZE]
+    before = box.facts[FACTS.size]
     for j in range(len(box.axes)):
-        for other in range(box.axes[j, WIDTH]):
+        for other in range(box.axes[j, AXIS.width]):
             if (
-                ring.window[j, other, layout.MARK]
-                and ring.window[j, other, layout.NUMBER] >= 0
+                ring.window[j, other, ROW.mark]
+                and ring.window[j, other, ROW.number] >= 0
                 and (j, other) != (process, place)
             ):
                 meet(ring, box, j, other)
     forget(box, process, place)
     pair_words(box)
     for j in range(len(box.axes)):
-        for other in range(box.axes[j, WIDTH]):
+        for other in range(box.axes[j, AXIS.width]):
             if (
-                ring.window[j, other, layout.MARK]
-                and ring.window[j, other, layout.NUMBER] >= 0
+                ring.window[j, other, ROW.mark]
+                and ring.window[j, other, ROW.number] >= 0
                 and (j, other) != (process, place)
             ):
                 clear(box, j, other)
                 grow(box, box.masks[j, other])
-    box.facts[RETRACTED] += before - box.facts[SIZE]
-    ring.meta[layout.RETRACTED] += before - box.facts[SIZE]
+    box.facts[FACTS.retracted] += before - box.facts[FACTS.size]
+    ring.meta[META.retracted] += before - box.facts[FACTS.size]
 
 
 @compiled_noref
@@ -265,10 +282,10 @@ def rebuild(ring: Ring, box: Box) -> None:
     """Builds the lattice of the current windows from scratch."""
     box.words[:] = 0
     box.masks[:] = 0
-    box.facts[SIZE] = 0
+    box.facts[FACTS.size] = 0
     for process in range(len(box.axes)):
-        for place in range(box.axes[process, WIDTH]):
-            if ring.window[process, place, layout.NUMBER] >= 0:
+        for place in range(box.axes[process, AXIS.width]):
+            if ring.window[process, place, ROW.number] >= 0:
                 meet(ring, box, process, place)
     pair_words(box)
     grow(box, -1)
@@ -278,6 +295,6 @@ def rebuild(ring: Ring, box: Box) -> None:
 def drop(box: Box, process: int) -> None:
     """Updates the lattice after a window was emptied: no CGS is left, and no state of that process."""
     box.words[:] = 0
-    box.facts[SIZE] = 0
-    for place in range(box.axes[process, WIDTH]):
+    box.facts[FACTS.size] = 0
+    for place in range(box.axes[process, AXIS.width]):
         forget(box, process, place)

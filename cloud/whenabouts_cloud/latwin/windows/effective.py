@@ -24,20 +24,19 @@ raised to what is known of the process (`announce`).
 from typing import Any
 
 from whenabouts_cloud.jit import Array, compiled_noref
-from whenabouts_cloud.latwin.model import layout
-from whenabouts_cloud.latwin.model.layout import Ring
+from whenabouts_cloud.latwin.model.layout import CLOCK, FOREVER, HEAD, META, NEWEST, ROW, Ring
 
 
 @compiled_noref
 def join(ring: Ring, row: Array, clock: Array, own: int) -> Any:
     """Raises the clock of a row of process `own` to another clock; returns True if it grew."""
     grew = False
-    for i in range(len(row) - layout.ROW):
-        if clock[i] > row[layout.ROW + i]:
+    for i in range(len(row) - CLOCK):
+        if clock[i] > row[CLOCK + i]:
             if i == own:
-                ring.meta[layout.CONTRADICTIONS] += 1
+                ring.meta[META.contradictions] += 1
             else:
-                row[layout.ROW + i] = clock[i]
+                row[CLOCK + i] = clock[i]
                 grew = True
     return grew
 
@@ -46,23 +45,21 @@ def join(ring: Ring, row: Array, clock: Array, own: int) -> Any:
 def fold(ring: Ring, process: int, row: Array) -> Any:
     """Raises the clock of a row to everything before it in a window; returns True if it grew. O(n w + n^2 steps)."""
     heads, window = ring.heads, ring.window
-    if not ring.meta[layout.HYBRID]:
+    if not ring.meta[META.hybrid]:
         return False
     grew = False
     for i in range(len(heads)):
         if i == process:
             continue
-        number = heads[i, layout.NEXT] - 1
-        while (
-            number >= heads[i, layout.FIRST] and window[i, number % heads[i, layout.WIDTH], layout.HI] >= row[layout.LO]
-        ):
+        number = heads[i, HEAD.next] - 1
+        while number >= heads[i, HEAD.first] and window[i, number % heads[i, HEAD.width], ROW.hi] >= row[ROW.lo]:
             number -= 1
-        if number >= heads[i, layout.FIRST]:
-            grew = join(ring, row, window[i, number % heads[i, layout.WIDTH], layout.ROW :], process) or grew
+        if number >= heads[i, HEAD.first]:
+            grew = join(ring, row, window[i, number % heads[i, HEAD.width], CLOCK:], process) or grew
         else:
-            number = heads[i, layout.GONE] if heads[i, layout.GONE_HI] < row[layout.LO] else -1
-        if number > row[layout.ROW + i]:
-            row[layout.ROW + i] = number
+            number = heads[i, HEAD.evicted] if heads[i, HEAD.evicted_hi] < row[ROW.lo] else -1
+        if number > row[CLOCK + i]:
+            row[CLOCK + i] = number
             grew = True
     return join_named(ring, process, row) or grew
 
@@ -75,10 +72,10 @@ def join_named(ring: Ring, process: int, row: Array) -> Any:
     while True:
         again = False
         for i in range(len(heads)):
-            named = min(row[layout.ROW + i], heads[i, layout.NEXT] - 1)
-            if i != process and named >= heads[i, layout.FIRST] and named > 0:
-                known = window[i, named % heads[i, layout.WIDTH]]
-                again = join(ring, row, known[layout.ROW :], process) or again
+            named = min(row[CLOCK + i], heads[i, HEAD.next] - 1)
+            if i != process and named >= heads[i, HEAD.first] and named > 0:
+                known = window[i, named % heads[i, HEAD.width]]
+                again = join(ring, row, known[CLOCK:], process) or again
         if not again:
             return grew
         grew = True
@@ -92,18 +89,18 @@ def spread(ring: Ring, process: int, row: Array) -> None:
         if j == process:
             continue
         head, before, grew = ring.heads[j], 0, False
-        for number in range(head[layout.FIRST], head[layout.NEXT]):
-            place = number % head[layout.WIDTH]
+        for number in range(head[HEAD.first], head[HEAD.next]):
+            place = number % head[HEAD.width]
             other = ring.window[j, place]
-            grew = grew and join(ring, other, ring.window[j, before, layout.ROW :], j)
+            grew = grew and join(ring, other, ring.window[j, before, CLOCK:], j)
             grew = raise_if_after(ring, other, j, process, row) or grew
             if grew:
                 mark_raised(ring, other)
                 changed = True
             before = place
-        other = ring.ends[j, 0]
-        if other[layout.NUMBER] >= 0:
-            grew = grew and join(ring, other, ring.window[j, before, layout.ROW :], j)
+        other = ring.ends[j, NEWEST]
+        if other[ROW.number] >= 0:
+            grew = grew and join(ring, other, ring.window[j, before, CLOCK:], j)
             changed = raise_if_after(ring, other, j, process, row) or grew or changed
     while changed:
         changed = settle(ring)
@@ -112,9 +109,9 @@ def spread(ring: Ring, process: int, row: Array) -> None:
 @compiled_noref
 def raise_if_after(ring: Ring, other: Array, own: int, process: int, row: Array) -> Any:
     """Raises a row of process `own` to a state of `process` and its clock if it comes after; returns True if it grew."""
-    if other[layout.LO] <= row[layout.HI] and not 0 < row[layout.NUMBER] <= other[layout.ROW + process]:
+    if other[ROW.lo] <= row[ROW.hi] and not 0 < row[ROW.number] <= other[CLOCK + process]:
         return False
-    return join(ring, other, row[layout.ROW :], own)
+    return join(ring, other, row[CLOCK:], own)
 
 
 @compiled_noref
@@ -123,18 +120,18 @@ def settle(ring: Ring) -> Any:
     changed = False
     for j in range(len(ring.heads)):
         head, before = ring.heads[j], -1
-        for number in range(head[layout.FIRST], head[layout.NEXT]):
-            place = number % head[layout.WIDTH]
+        for number in range(head[HEAD.first], head[HEAD.next]):
+            place = number % head[HEAD.width]
             other = ring.window[j, place]
-            grew = before >= 0 and join(ring, other, ring.window[j, before, layout.ROW :], j)
+            grew = before >= 0 and join(ring, other, ring.window[j, before, CLOCK:], j)
             grew = join_named(ring, j, other) or grew
             if grew:
                 mark_raised(ring, other)
                 changed = True
             before = place
-        other = ring.ends[j, 0]
-        if other[layout.NUMBER] >= 0 and before >= 0:
-            grew = join(ring, other, ring.window[j, before, layout.ROW :], j)
+        other = ring.ends[j, NEWEST]
+        if other[ROW.number] >= 0 and before >= 0:
+            grew = join(ring, other, ring.window[j, before, CLOCK:], j)
             changed = join_named(ring, j, other) or grew or changed
     return changed
 
@@ -142,21 +139,21 @@ def settle(ring: Ring) -> Any:
 @compiled_noref
 def mark_raised(ring: Ring, row: Array) -> None:
     """Marks a row of the window whose clock grew after its admission."""
-    if not row[layout.MARK]:
-        row[layout.MARK] = 1
-        ring.meta[layout.RAISED] += 1
-        ring.meta[layout.CUTS] += 1
+    if not row[ROW.mark]:
+        row[ROW.mark] = 1
+        ring.meta[META.raised] += 1
+        ring.meta[META.cuts] += 1
 
 
 @compiled_noref
 def unmark(ring: Ring) -> None:
     """Clears the marks of the rows that the previous release raised."""
-    if ring.meta[layout.RAISED] == 0:
+    if ring.meta[META.raised] == 0:
         return
     for j in range(len(ring.heads)):
-        for place in range(ring.heads[j, layout.WIDTH]):
-            ring.window[j, place, layout.MARK] = 0
-    ring.meta[layout.RAISED] = 0
+        for place in range(ring.heads[j, HEAD.width]):
+            ring.window[j, place, ROW.mark] = 0
+    ring.meta[META.raised] = 0
 
 
 @compiled_noref
@@ -170,12 +167,12 @@ def announce(ring: Ring, process: int) -> None:
     for j in range(len(heads)):
         if j == process:
             continue
-        for number in range(heads[process, layout.NEXT], heads[process, layout.ARRIVED]):
+        for number in range(heads[process, HEAD.next], heads[process, HEAD.arrived]):
             waiting = ring.room[process, number % places]
-            for held in range(heads[j, layout.FIRST], heads[j, layout.NEXT]):
-                other = ring.window[j, held % heads[j, layout.WIDTH]]
-                if waiting[layout.HI] < other[layout.LO] and other[layout.ROW + process] < number:
-                    other[layout.ROW + process] = number
+            for held in range(heads[j, HEAD.first], heads[j, HEAD.next]):
+                other = ring.window[j, held % heads[j, HEAD.width]]
+                if waiting[ROW.hi] < other[ROW.lo] and other[CLOCK + process] < number:
+                    other[CLOCK + process] = number
                     mark_raised(ring, other)
 
 
@@ -183,13 +180,13 @@ def announce(ring: Ring, process: int) -> None:
 def due(ring: Ring) -> Any:
     """The process whose oldest waiting state a patient group may admit now, the one with the least lo; or -1. O(n^2)."""
     heads = ring.heads
-    best, least = -1, layout.FOREVER
+    best, least = -1, FOREVER
     for j in range(len(heads)):
-        if heads[j, layout.NEXT] == heads[j, layout.ARRIVED]:
+        if heads[j, HEAD.next] == heads[j, HEAD.arrived]:
             continue
-        row = ring.room[j, heads[j, layout.NEXT] % ring.room.shape[1]]
-        end = ring.ends[j, 0]
-        lo = max(row[layout.LO], end[layout.LO]) if end[layout.NUMBER] >= 0 else row[layout.LO]
+        row = ring.room[j, heads[j, HEAD.next] % ring.room.shape[1]]
+        end = ring.ends[j, NEWEST]
+        lo = max(row[ROW.lo], end[ROW.lo]) if end[ROW.number] >= 0 else row[ROW.lo]
         if (best < 0 or lo < least) and may_enter(ring, j, row, lo):
             best, least = j, lo
     return best
@@ -199,11 +196,11 @@ def due(ring: Ring) -> Any:
 def may_enter(ring: Ring, process: int, row: Array, lo: int) -> Any:
     """True if all states that may come before one that began at `lo` or later have been admitted."""
     heads = ring.heads
-    if not heads[process, layout.BEGUN] and heads[process, layout.WATER] < ring.meta[layout.NEWEST_LO]:
+    if not heads[process, HEAD.released_any] and heads[process, HEAD.reached] < ring.meta[META.newest_lo]:
         return False
     for i in range(len(heads)):
-        if i != process and heads[i, layout.HEARD]:
-            known = row[layout.ROW + i]  # 0 proves nothing: every process begins there
-            if heads[i, layout.WATER] < lo or heads[i, layout.NEXT] <= known > 0:
+        if i != process and heads[i, HEAD.heard]:
+            known = row[CLOCK + i]  # 0 proves nothing: every process begins there
+            if heads[i, HEAD.reached] < lo or heads[i, HEAD.next] <= known > 0:
                 return False
     return True

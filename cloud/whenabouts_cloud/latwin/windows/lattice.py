@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from whenabouts_cloud.jit import Array
-from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.group import Clock, Group
+from whenabouts_cloud.latwin.model.layout import ROOM
 from whenabouts_cloud.latwin.model.predicate import Function, Numbers, Predicate
 from whenabouts_cloud.latwin.windows.lattice_on_demand import Walked
 from whenabouts_cloud.latwin.windows.lattice_stored import Stored
@@ -41,7 +41,7 @@ class LatWin(Group):
 
     def __init__(
         self, processes: int, window: int | Sequence[int], order: str = "causal", patient: bool = False,
-        room: int = layout.ROOM, store: bool = True,
+        room: int = ROOM, store: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(processes, window, order, patient, room)
         self._cgss: Stored | Walked = Stored(self.ring) if store else Walked()

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from whenabouts_cloud.jit import Array, compiled_noref
-from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.frame import Frame
-from whenabouts_cloud.latwin.model.layout import Ring
+from whenabouts_cloud.latwin.model.layout import CLOCK, HEAD, NO_ROOM, Ring
 from whenabouts_cloud.latwin.model.predicate import All, AtLeast, Function, Not, Predicate, Related
 from whenabouts_cloud.latwin.model.predicate import Any as Either
 from whenabouts_cloud.latwin.windows import walk
@@ -67,11 +66,11 @@ class Walked:
 
 def frame_of(ring: Ring) -> Frame:
     """The current windows, each from its oldest state."""
-    first = ring.heads[:, layout.FIRST].copy()
-    count = ring.heads[:, layout.NEXT] - first
+    first = ring.heads[:, HEAD.first].copy()
+    count = ring.heads[:, HEAD.next] - first
     numbers = first[:, None] + np.arange(ring.window.shape[1])
-    places = numbers % ring.heads[:, layout.WIDTH, None]
-    clocks = ring.window[np.arange(len(first))[:, None], places, layout.ROW :]
+    places = numbers % ring.heads[:, HEAD.width, None]
+    clocks = ring.window[np.arange(len(first))[:, None], places, CLOCK:]
     return Frame(first, count, np.ascontiguousarray(clocks))
 
 
@@ -116,7 +115,7 @@ def push(ring: Ring, process: int, number: int, clock: Array, lo: int, hi: int) 
     if status < 0:
         return status
     let_in(ring)
-    while status == layout.NO_ROOM:
+    while status == NO_ROOM:
         status = accept(ring, process, number, clock, lo, hi, 0)
         let_in(ring)
     return status

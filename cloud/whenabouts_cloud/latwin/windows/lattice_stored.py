@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 
 from whenabouts_cloud.jit import Array, compiled_noref, entry
-from whenabouts_cloud.latwin.model import layout
-from whenabouts_cloud.latwin.model.layout import Ring
+from whenabouts_cloud.latwin.model.layout import HEAD, META, NO_ROOM, Ring
 from whenabouts_cloud.latwin.model.predicate import Function, Predicate
 from whenabouts_cloud.latwin.windows.bound import Bound
-from whenabouts_cloud.latwin.windows.box import RETRACTED, SIZE, Box, drop, new_box, rebuild, step
+from whenabouts_cloud.latwin.windows.box import FACTS, Box, drop, new_box, rebuild, step
 from whenabouts_cloud.latwin.windows.ring import accept, note, release, renew
 from whenabouts_cloud.latwin.windows.walk_box import greatest, least, listed, marked, meets, unavoidable
 
@@ -24,7 +23,7 @@ class Stored:
     """
 
     def __init__(self, ring: Ring) -> None:
-        self.box = new_box([int(w) for w in ring.heads[:, layout.WIDTH]])
+        self.box = new_box([int(w) for w in ring.heads[:, HEAD.width]])
         n = len(ring.heads)
         ends = np.zeros((3, n), np.int64)
         self._ends = (ends[0], ends[1], ends[2])  # C_min, C_max, and a cursor between them
@@ -54,16 +53,16 @@ class Stored:
         """Rebuilds the box after a restore of the ring."""
         self._marked = None
         self._bound.clear()
-        self.box.facts[RETRACTED] = 0
+        self.box.facts[FACTS.retracted] = 0
         rebuild(ring, self.box)
 
     def size(self, ring: Ring) -> int:
         """Number of CGSs."""
-        return int(self.box.facts[SIZE])
+        return int(self.box.facts[FACTS.size])
 
     def retracted(self) -> int:
         """Number of CGSs that the last report retracted."""
-        return int(self.box.facts[RETRACTED])
+        return int(self.box.facts[FACTS.retracted])
 
     def states(self, ring: Ring) -> Array:
         """The CGSs in lexicographic order, (size, n) state numbers."""
@@ -112,9 +111,9 @@ def push(ring: Ring, box: Box, process: int, number: int, clock: Array, lo: int,
     status = accept(ring, process, number, clock, lo, hi, 0)
     if status < 0:
         return status
-    box.facts[RETRACTED] = 0
+    box.facts[FACTS.retracted] = 0
     follow(ring, box)
-    while status == layout.NO_ROOM:
+    while status == NO_ROOM:
         status = accept(ring, process, number, clock, lo, hi, 0)
         follow(ring, box)
     return status
@@ -125,7 +124,7 @@ def take_note(ring: Ring, box: Box, process: int, number: int, clock: Array, lo:
     """Takes a clock heartbeat and performs all releases."""
     status = note(ring, process, number, clock, lo)
     if status >= 0:
-        box.facts[RETRACTED] = 0
+        box.facts[FACTS.retracted] = 0
         follow(ring, box)
     return status
 
@@ -135,7 +134,7 @@ def begin_anew(ring: Ring, box: Box, process: int, number: int) -> Any:
     """Restarts a process and performs all releases."""
     status = renew(ring, process, number)
     if status >= 0:
-        box.facts[RETRACTED] = 0
+        box.facts[FACTS.retracted] = 0
         follow(ring, box)
     return status
 
@@ -143,8 +142,8 @@ def begin_anew(ring: Ring, box: Box, process: int, number: int) -> Any:
 @compiled_noref
 def follow(ring: Ring, box: Box) -> None:
     """Updates the lattice after an input, release by release."""
-    if ring.meta[layout.EMPTIED] >= 0:
-        drop(box, ring.meta[layout.EMPTIED])
+    if ring.meta[META.emptied] >= 0:
+        drop(box, ring.meta[META.emptied])
     process = release(ring)
     while process >= 0:
         step(ring, box, process)

@@ -3,7 +3,7 @@
 A push is one call of machine code that does
 
     while True:
-        status = accept(ring, process, number, clock, lo, hi, flag)
+        status = accept(ring, process, number, clock, lo, hi, holds)
         (status < 0: the report is wrong and nothing has changed)
         if ring.meta[EMPTIED] >= 0: drop what was built on the window of that process
         while (k := release(ring)) >= 0: the window of process k has received the state numbered ring.heads[k, NEXT] - 1
@@ -24,67 +24,85 @@ last until the start of a state that is not its successor, and all their theorem
 from typing import Any
 
 from whenabouts_cloud.jit import Array, compiled_noref
-from whenabouts_cloud.latwin.model import layout
-from whenabouts_cloud.latwin.model.layout import Ring
+from whenabouts_cloud.latwin.model.layout import (
+    BAD_ENTRY,
+    BAD_OWN,
+    BAD_PROCESS,
+    BAD_STATE,
+    BAD_TIME,
+    CLOCK,
+    FOREVER,
+    HEAD,
+    IGNORED,
+    META,
+    NEVER,
+    NEWEST,
+    NO_ROOM,
+    NUMBER_LIMIT,
+    ROW,
+    TAKEN,
+    WAITING,
+    Ring,
+)
 from whenabouts_cloud.latwin.windows.effective import announce, due, fold, join, spread, unmark
 
 
 @compiled_noref
-def accept(ring: Ring, process: int, number: int, clock: Array, lo: int, hi: int, flag: int) -> Any:
+def accept(ring: Ring, process: int, number: int, clock: Array, lo: int, hi: int, holds: int) -> Any:
     """Takes the report that `process` began state `number` between `lo` and `hi`. O(n).
 
     Returns TAKEN, IGNORED (repeated, or given up), NO_ROOM (call again after the releases) or a negative number for a
     wrong report.
     """
     meta, heads, room = ring.meta, ring.heads, ring.room
-    meta[layout.EMPTIED] = -1
+    meta[META.emptied] = -1
     n = len(heads)
     status = wrong(n, process, number, clock)
     if status == 0 and lo > hi:
-        status = layout.BAD_TIME
+        status = BAD_TIME
     if status < 0:
         return status
-    meta[layout.TOUCHED] = process
+    meta[META.touched] = process
     head = heads[process]
     places = room.shape[1]
     row = room[process, number % places]
-    if number < head[layout.FIRST]:
-        meta[layout.STALE] += 1
-        return layout.IGNORED
-    if number < head[layout.ARRIVED] or row[layout.NUMBER] == number:
-        meta[layout.DUPLICATES] += 1
-        return layout.IGNORED
-    if number >= head[layout.NEXT] + places:
+    if number < head[HEAD.first]:
+        meta[META.stale] += 1
+        return IGNORED
+    if number < head[HEAD.arrived] or row[ROW.number] == number:
+        meta[META.duplicates] += 1
+        return IGNORED
+    if number >= head[HEAD.next] + places:
         make_room(ring, process, number)
-        return layout.NO_ROOM
-    row[layout.NUMBER], row[layout.LO], row[layout.HI], row[layout.FLAG], row[layout.RUN], row[layout.MARK] = (
+        return NO_ROOM
+    row[ROW.number], row[ROW.lo], row[ROW.hi], row[ROW.holds], row[ROW.run], row[ROW.mark] = (
         number,
         lo,
         hi,
-        flag,
+        holds,
         -1,
         0,
     )
     for i in range(n):
-        row[layout.ROW + i] = clock[i]
-    meta[layout.ACCEPTED] += 1
-    head[layout.AHEAD] += 1
+        row[CLOCK + i] = clock[i]
+    meta[META.accepted] += 1
+    head[HEAD.behind_gap] += 1
     advance(ring, process)
-    return layout.TAKEN
+    return TAKEN
 
 
 @compiled_noref
 def wrong(n: int, process: int, number: int, clock: Array) -> Any:
     """0, or the error status of a process, a number and a clock."""
     if not 0 <= process < n:
-        return layout.BAD_PROCESS
-    if not 0 <= number < layout.NUMBER_LIMIT:
-        return layout.BAD_STATE
+        return BAD_PROCESS
+    if not 0 <= number < NUMBER_LIMIT:
+        return BAD_STATE
     if clock[process] != number:
-        return layout.BAD_OWN
+        return BAD_OWN
     for i in range(n):
-        if not 0 <= clock[i] < layout.NUMBER_LIMIT:
-            return layout.BAD_ENTRY
+        if not 0 <= clock[i] < NUMBER_LIMIT:
+            return BAD_ENTRY
     return 0
 
 
@@ -94,32 +112,32 @@ def advance(ring: Ring, process: int) -> None:
     head, room = ring.heads[process], ring.room[process]
     places = len(room)
     while True:
-        number = head[layout.ARRIVED]
+        number = head[HEAD.arrived]
         row = room[number % places]
-        if row[layout.NUMBER] != number:
+        if row[ROW.number] != number:
             break
-        head[layout.ARRIVED] += 1
-        head[layout.AHEAD] -= 1
-        head[layout.HEARD] = 1
-        head[layout.WATER] = max(head[layout.WATER], row[layout.LO])
-        pending = ring.ends[process, 1]
-        if pending[layout.NUMBER] == number:
-            head[layout.WATER] = max(head[layout.WATER], pending[layout.LO])
+        head[HEAD.arrived] += 1
+        head[HEAD.behind_gap] -= 1
+        head[HEAD.heard] = 1
+        head[HEAD.reached] = max(head[HEAD.reached], row[ROW.lo])
+        pending = ring.ends[process, WAITING]
+        if pending[ROW.number] == number:
+            head[HEAD.reached] = max(head[HEAD.reached], pending[ROW.lo])
 
 
 @compiled_noref
 def make_room(ring: Ring, process: int, number: int) -> None:
     """Makes progress towards room for state `number` of a process."""
     meta, head, room = ring.meta, ring.heads[process], ring.room[process]
-    if head[layout.ARRIVED] > head[layout.NEXT]:
-        meta[layout.FORCED] = process
+    if head[HEAD.arrived] > head[HEAD.next]:
+        meta[META.forced] = process
         return
     oldest = number
     for place in range(len(room)):
-        if room[place, layout.NUMBER] >= 0:
-            oldest = min(oldest, room[place, layout.NUMBER])
+        if room[place, ROW.number] >= 0:
+            oldest = min(oldest, room[place, ROW.number])
     begin_at(ring, process, oldest)
-    meta[layout.GIVEN_UP] += 1
+    meta[META.gaps_given_up] += 1
 
 
 @compiled_noref
@@ -127,20 +145,20 @@ def begin_at(ring: Ring, process: int, number: int) -> None:
     """Empties the window of a process; it restarts with state `number`. Waiting states from there on are kept."""
     head, room, window = ring.heads[process], ring.room[process], ring.window[process]
     for place in range(len(window)):
-        window[place, layout.NUMBER] = -1
+        window[place, ROW.number] = -1
     for place in range(len(room)):
-        if 0 <= room[place, layout.NUMBER] < number:
-            if room[place, layout.NUMBER] >= head[layout.ARRIVED]:
-                head[layout.AHEAD] -= 1
-            room[place, layout.NUMBER] = -1
-    ring.ends[process, 0, layout.NUMBER] = -1
-    if ring.ends[process, 1, layout.NUMBER] < number:
-        ring.ends[process, 1, layout.NUMBER] = -1
-    if head[layout.ARRIVED] <= number:
-        head[layout.ARRIVED], head[layout.HEARD], head[layout.WATER] = number, 0, layout.NEVER
-    head[layout.FIRST], head[layout.NEXT], head[layout.BEGUN] = number, number, 0
-    head[layout.GONE], head[layout.GONE_HI] = -1, layout.FOREVER
-    ring.meta[layout.EMPTIED], ring.meta[layout.TOUCHED] = process, process
+        if 0 <= room[place, ROW.number] < number:
+            if room[place, ROW.number] >= head[HEAD.arrived]:
+                head[HEAD.behind_gap] -= 1
+            room[place, ROW.number] = -1
+    ring.ends[process, NEWEST, ROW.number] = -1
+    if ring.ends[process, WAITING, ROW.number] < number:
+        ring.ends[process, WAITING, ROW.number] = -1
+    if head[HEAD.arrived] <= number:
+        head[HEAD.arrived], head[HEAD.heard], head[HEAD.reached] = number, 0, NEVER
+    head[HEAD.first], head[HEAD.next], head[HEAD.released_any] = number, number, 0
+    head[HEAD.evicted], head[HEAD.evicted_hi] = -1, FOREVER
+    ring.meta[META.emptied], ring.meta[META.touched] = process, process
     advance(ring, process)
 
 
@@ -148,12 +166,12 @@ def begin_at(ring: Ring, process: int, number: int) -> None:
 def renew(ring: Ring, process: int, number: int) -> Any:
     """Restarts a process at a state that has not yet entered its window: TAKEN, or an error status. Releases may follow."""
     if not 0 <= process < len(ring.heads):
-        return layout.BAD_PROCESS
-    if not ring.heads[process, layout.NEXT] <= number < layout.NUMBER_LIMIT:
-        return layout.BAD_STATE
+        return BAD_PROCESS
+    if not ring.heads[process, HEAD.next] <= number < NUMBER_LIMIT:
+        return BAD_STATE
     begin_at(ring, process, number)
-    ring.meta[layout.RENEWED] += 1
-    return layout.TAKEN
+    ring.meta[META.renewed] += 1
+    return TAKEN
 
 
 @compiled_noref
@@ -164,15 +182,15 @@ def release(ring: Ring) -> Any:
     causal group checks only the process of the last report: O(n). A patient one checks all: O(n^2).
     """
     meta, heads = ring.meta, ring.heads
-    if meta[layout.FORCED] >= 0:
-        chosen = meta[layout.FORCED]
-        meta[layout.FORCED] = -1
-        meta[layout.HASTY] += 1
-    elif meta[layout.PATIENT]:
+    if meta[META.forced] >= 0:
+        chosen = meta[META.forced]
+        meta[META.forced] = -1
+        meta[META.forced_releases] += 1
+    elif meta[META.patient]:
         chosen = due(ring)
     else:
-        chosen = meta[layout.TOUCHED]
-        if chosen >= 0 and heads[chosen, layout.NEXT] == heads[chosen, layout.ARRIVED]:
+        chosen = meta[META.touched]
+        if chosen >= 0 and heads[chosen, HEAD.next] == heads[chosen, HEAD.arrived]:
             chosen = -1
     if chosen >= 0:
         slide(ring, chosen)
@@ -183,37 +201,35 @@ def release(ring: Ring) -> Any:
 def slide(ring: Ring, process: int) -> None:
     """Moves the oldest waiting state of a process into its window, in place of the one that leaves it."""
     meta, head = ring.meta, ring.heads[process]
-    number, width = head[layout.NEXT], head[layout.WIDTH]
+    number, width = head[HEAD.next], head[HEAD.width]
     waiting = ring.room[process, number % ring.room.shape[1]]
     row = ring.window[process, number % width]
     unmark(ring)
-    if meta[layout.HYBRID] and (
-        head[layout.ARRIVED] > number + 1 and not (meta[layout.PATIENT] and head[layout.BEGUN])
-    ):
+    if meta[META.hybrid] and (head[HEAD.arrived] > number + 1 and not (meta[META.patient] and head[HEAD.released_any])):
         announce(ring, process)
-    head[layout.BEGUN] = 1
-    if row[layout.NUMBER] >= 0:
-        head[layout.GONE], head[layout.GONE_HI] = row[layout.NUMBER], row[layout.HI]
-        head[layout.FIRST] = row[layout.NUMBER] + 1
+    head[HEAD.released_any] = 1
+    if row[ROW.number] >= 0:
+        head[HEAD.evicted], head[HEAD.evicted_hi] = row[ROW.number], row[ROW.hi]
+        head[HEAD.first] = row[ROW.number] + 1
     for i in range(len(row)):
         row[i] = waiting[i]
-    waiting[layout.NUMBER] = -1
-    meta[layout.RELEASED] += 1
-    end, pending = ring.ends[process, 0], ring.ends[process, 1]
-    if end[layout.NUMBER] >= 0:
-        row[layout.LO] = max(row[layout.LO], end[layout.LO])
-        join(ring, row, end[layout.ROW :], process)
-    meta[layout.NEWEST_LO] = max(meta[layout.NEWEST_LO], row[layout.LO])
+    waiting[ROW.number] = -1
+    meta[META.released] += 1
+    end, pending = ring.ends[process, NEWEST], ring.ends[process, WAITING]
+    if end[ROW.number] >= 0:
+        row[ROW.lo] = max(row[ROW.lo], end[ROW.lo])
+        join(ring, row, end[CLOCK:], process)
+    meta[META.newest_lo] = max(meta[META.newest_lo], row[ROW.lo])
     fold(ring, process, row)
-    head[layout.NEXT] = number + 1
+    head[HEAD.next] = number + 1
     for i in range(len(row)):
         end[i] = row[i]
-    if pending[layout.NUMBER] == number:
-        end[layout.LO] = max(end[layout.LO], pending[layout.LO])
-        join(ring, end, pending[layout.ROW :], process)
+    if pending[ROW.number] == number:
+        end[ROW.lo] = max(end[ROW.lo], pending[ROW.lo])
+        join(ring, end, pending[CLOCK:], process)
         fold(ring, process, end)
-        pending[layout.NUMBER] = -1
-    if meta[layout.HYBRID]:
+        pending[ROW.number] = -1
+    if meta[META.hybrid]:
         spread(ring, process, row)
 
 
@@ -226,35 +242,35 @@ def note(ring: Ring, process: int, number: int, clock: Array, lo: int) -> Any:
     latest heartbeat is kept. O(n^2 w).
     """
     meta, heads = ring.meta, ring.heads
-    meta[layout.EMPTIED] = -1
+    meta[META.emptied] = -1
     n = len(heads)
     if number >= 0:
         status = wrong(n, process, number, clock)
         if status < 0:
             return status
     elif not 0 <= process < n:
-        return layout.BAD_PROCESS
+        return BAD_PROCESS
     head, ends = heads[process], ring.ends[process]
-    meta[layout.TOUCHED] = process
+    meta[META.touched] = process
     with_clock = number >= 0
     if not with_clock:
-        number = head[layout.ARRIVED] - 1 if head[layout.HEARD] and head[layout.AHEAD] == 0 else -1
-    beyond = number >= head[layout.NEXT] + ring.room.shape[1]
-    if number < head[layout.ARRIVED] - 1 or number < 0 or beyond or number < ends[1, layout.NUMBER]:
-        meta[layout.UNUSED] += 1
-        return layout.IGNORED
-    meta[layout.HEARTBEATS] += 1
-    if number < head[layout.ARRIVED]:
-        head[layout.WATER] = max(head[layout.WATER], lo)
-    row = ends[0] if number == head[layout.NEXT] - 1 and ends[0, layout.NUMBER] == number else ends[1]
-    if row[layout.NUMBER] != number:
-        row[layout.NUMBER], row[layout.LO] = number, lo
+        number = head[HEAD.arrived] - 1 if head[HEAD.heard] and head[HEAD.behind_gap] == 0 else -1
+    beyond = number >= head[HEAD.next] + ring.room.shape[1]
+    if number < head[HEAD.arrived] - 1 or number < 0 or beyond or number < ends[WAITING, ROW.number]:
+        meta[META.clock_heartbeats_unused] += 1
+        return IGNORED
+    meta[META.clock_heartbeats] += 1
+    if number < head[HEAD.arrived]:
+        head[HEAD.reached] = max(head[HEAD.reached], lo)
+    row = ends[NEWEST] if number == head[HEAD.next] - 1 and ends[NEWEST, ROW.number] == number else ends[WAITING]
+    if row[ROW.number] != number:
+        row[ROW.number], row[ROW.lo] = number, lo
         for i in range(n):
-            row[layout.ROW + i] = 0
-        row[layout.ROW + process] = number
-    row[layout.LO] = max(row[layout.LO], lo)
+            row[CLOCK + i] = 0
+        row[CLOCK + process] = number
+    row[ROW.lo] = max(row[ROW.lo], lo)
     if with_clock:
         join(ring, row, clock, process)
-    if row[layout.NUMBER] == head[layout.NEXT] - 1:
+    if row[ROW.number] == head[HEAD.next] - 1:
         fold(ring, process, row)
-    return layout.TAKEN
+    return TAKEN

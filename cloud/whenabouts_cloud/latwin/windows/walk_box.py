@@ -7,9 +7,8 @@ state numbers are walked and converted to places. All CGSs lie between C_min and
 from typing import Any
 
 from whenabouts_cloud.jit import Array, compiled_noref
-from whenabouts_cloud.latwin.model import layout
-from whenabouts_cloud.latwin.model.layout import Ring
-from whenabouts_cloud.latwin.windows.box import LEADING, STRIDE, WIDTH, WITHIN, Box, along
+from whenabouts_cloud.latwin.model.layout import CLOCK, HEAD, Ring
+from whenabouts_cloud.latwin.windows.box import AXIS, FACTS, Box, along
 
 
 @compiled_noref
@@ -21,19 +20,19 @@ def least(ring: Ring, choice: Array) -> bool:
     """
     heads, window = ring.heads, ring.window
     for i in range(len(heads)):
-        if heads[i, layout.FIRST] == heads[i, layout.NEXT]:
+        if heads[i, HEAD.first] == heads[i, HEAD.next]:
             return False
-        choice[i] = heads[i, layout.FIRST]
+        choice[i] = heads[i, HEAD.first]
     again = True
     while again:
         again = False
         for j in range(len(heads)):
-            row = window[j, choice[j] % heads[j, layout.WIDTH]]
+            row = window[j, choice[j] % heads[j, HEAD.width]]
             for i in range(len(heads)):
-                if i != j and row[layout.ROW + i] > choice[i]:
-                    if row[layout.ROW + i] >= heads[i, layout.NEXT]:
+                if i != j and row[CLOCK + i] > choice[i]:
+                    if row[CLOCK + i] >= heads[i, HEAD.next]:
                         return False
-                    choice[i] = row[layout.ROW + i]
+                    choice[i] = row[CLOCK + i]
                     again = True
     return True
 
@@ -47,18 +46,18 @@ def greatest(ring: Ring, choice: Array) -> bool:
     """
     heads, window = ring.heads, ring.window
     for i in range(len(heads)):
-        if heads[i, layout.FIRST] == heads[i, layout.NEXT]:
+        if heads[i, HEAD.first] == heads[i, HEAD.next]:
             return False
-        choice[i] = heads[i, layout.NEXT] - 1
+        choice[i] = heads[i, HEAD.next] - 1
     again = True
     while again:
         again = False
         for j in range(len(heads)):
             i = 0
             while i < len(heads):
-                if i != j and window[j, choice[j] % heads[j, layout.WIDTH], layout.ROW + i] > choice[i]:
+                if i != j and window[j, choice[j] % heads[j, HEAD.width], CLOCK + i] > choice[i]:
                     choice[j] -= 1
-                    if choice[j] < heads[j, layout.FIRST]:
+                    if choice[j] < heads[j, HEAD.first]:
                         return False
                     again, i = True, 0
                 else:
@@ -70,8 +69,8 @@ def greatest(ring: Ring, choice: Array) -> bool:
 def word_at(box: Box, numbers: Array) -> Any:
     """The index of the word that a choice of states lies in."""
     word = 0
-    for i in range(box.facts[LEADING]):
-        word += numbers[i] % box.axes[i, WIDTH] * box.axes[i, STRIDE]
+    for i in range(box.facts[FACTS.leading]):
+        word += numbers[i] % box.axes[i, AXIS.width] * box.axes[i, AXIS.stride]
     return word
 
 
@@ -79,8 +78,8 @@ def word_at(box: Box, numbers: Array) -> Any:
 def bit_at(box: Box, numbers: Array) -> Any:
     """The bit of a choice of states in its word."""
     bit = 0
-    for i in range(box.facts[LEADING], len(numbers)):
-        bit += numbers[i] % box.axes[i, WIDTH] * box.axes[i, WITHIN]
+    for i in range(box.facts[FACTS.leading], len(numbers)):
+        bit += numbers[i] % box.axes[i, AXIS.width] * box.axes[i, AXIS.within]
     return bit
 
 
@@ -107,7 +106,7 @@ def following(low: Array, high: Array, numbers: Array, begin: int, end: int) -> 
 @compiled_noref
 def listed(box: Box, low: Array, high: Array, numbers: Array, out: Array) -> Any:
     """Writes the CGSs as rows of numbers in lexicographic order; returns how many."""
-    n, leading, count = len(numbers), box.facts[LEADING], 0
+    n, leading, count = len(numbers), box.facts[FACTS.leading], 0
     copy(low, numbers)
     while True:
         word = box.words[word_at(box, numbers)]
@@ -146,17 +145,17 @@ def unavoidable(box: Box, low: Array, high: Array, true: Array, reached: Array, 
     The false CGSs that can be reached through false ones are propagated word by word in lexicographic order; within a
     word they spread until nothing is added. `reached` is working memory of the size of the lattice.
     """
-    words, axes, leading = box.words, box.axes, box.facts[LEADING]
+    words, axes, leading = box.words, box.axes, box.facts[FACTS.leading]
     if (true[word_at(box, low)] >> bit_at(box, low)) & 1 or (true[word_at(box, high)] >> bit_at(box, high)) & 1:
         return True
     # Leading processes: their part of the index, and its start. Packed processes: the bits of the end, and those that wrap.
     part, begin, wrap = box.path[0], box.path[1], box.path[2]
     for i in range(len(low)):
         if i < leading:
-            part[i] = begin[i] = low[i] % axes[i, WIDTH] * axes[i, STRIDE]
+            part[i] = begin[i] = low[i] % axes[i, AXIS.width] * axes[i, AXIS.stride]
         else:
-            begin[i] = along(box, i, high[i] % axes[i, WIDTH])
-            wrap[i] = along(box, i, axes[i, WIDTH] - 1)
+            begin[i] = along(box, i, high[i] % axes[i, AXIS.width])
+            wrap[i] = along(box, i, axes[i, AXIS.width] - 1)
     reached[:] = 0
     index = word_at(box, low)
     reached[index] = 1 << bit_at(box, low)
@@ -168,8 +167,8 @@ def unavoidable(box: Box, low: Array, high: Array, true: Array, reached: Array, 
             here = flooded(box, low, high, here, words[index] & ~true[index])
             for i in range(leading):
                 if numbers[i] < high[i]:
-                    stride = axes[i, STRIDE]
-                    onward = stride if part[i] < stride * (axes[i, WIDTH] - 1) else -part[i]
+                    stride = axes[i, AXIS.stride]
+                    onward = stride if part[i] < stride * (axes[i, AXIS.width] - 1) else -part[i]
                     reached[index + onward] |= here
         reached[index] = here
         i = leading - 1
@@ -177,8 +176,8 @@ def unavoidable(box: Box, low: Array, high: Array, true: Array, reached: Array, 
             index -= part[i]
             if numbers[i] < high[i]:
                 numbers[i] += 1
-                part[i] += axes[i, STRIDE]
-                if part[i] == axes[i, STRIDE] * axes[i, WIDTH]:
+                part[i] += axes[i, AXIS.stride]
+                if part[i] == axes[i, AXIS.stride] * axes[i, AXIS.width]:
                     part[i] = 0
                 index += part[i]
                 break
@@ -194,13 +193,13 @@ def flooded(box: Box, low: Array, high: Array, here: int, open_bits: int) -> Any
     n = len(low)
     while True:
         before = here
-        for i in range(box.facts[LEADING], n):
+        for i in range(box.facts[FACTS.leading], n):
             if low[i] == high[i]:
                 continue
-            within = box.axes[i, WITHIN]
+            within = box.axes[i, AXIS.within]
             moving, last = here & ~box.path[1, i], box.path[2, i]
             here |= ((moving & ~last) << within) & open_bits
-            back = within * (box.axes[i, WIDTH] - 1)
+            back = within * (box.axes[i, AXIS.width] - 1)
             if moving & last and back > 0:
                 here |= (((moving & last) >> back) & ((1 << (64 - back)) - 1)) & open_bits
         if here == before:
