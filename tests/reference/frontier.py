@@ -31,6 +31,23 @@ def rule_frontier(streams: list[list[Step]], delays_us: list[int], offsets_us: l
     return max(min(least, limit_us), -limit_us)
 
 
+def group_frontier(watermarks_us: list[int | None], delays_us: list[int], offsets_us: list[int], limit_us: int) -> int:
+    """The greatest time, up to a limit, that every process has passed: by its watermark, or by one of the group less DELAY.
+
+    Times are moved by the process's offset. -limit - 1 if there is none within the limits.
+    """
+    known = [us for us in watermarks_us if us is not None]
+
+    def passed(t: int) -> bool:
+        return all(
+            (own is not None and t <= own + offset) or any(t <= us - delay + offset for us in known)
+            for own, delay, offset in zip(watermarks_us, delays_us, offsets_us, strict=True)
+        )
+
+    times = {us - less + offset for us in known for less in (0, *delays_us) for offset in offsets_us}
+    return max((t for t in (*times, limit_us) if -limit_us <= t <= limit_us and passed(t)), default=-limit_us - 1)
+
+
 def _defined(steps: list[Step], delay_us: int) -> int | None:
     known = _in_effect(steps)
     if not known:

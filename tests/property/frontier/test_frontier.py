@@ -1,4 +1,4 @@
-"""Frontiers of streams and rules (`whenabouts_cloud.frontier`): their definition at every step, and never too high."""
+"""Frontiers of streams, rules and groups (`whenabouts_cloud.frontier`): their definitions, and never too high."""
 
 import json
 
@@ -7,8 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference.frontier import Step, rule_frontier, silent, stream_frontier
+from reference.frontier import group_frontier as group_definition
 from support.search import examples
 from whenabouts_cloud.frontier.gateways import Watermarks, gateways_of
+from whenabouts_cloud.frontier.processes import group_frontier, process_frontiers, silent_processes
 from whenabouts_cloud.frontier.rule import RuleFrontier
 from whenabouts_cloud.frontier.stream import StreamFrontier
 from whenabouts_cloud.frontier.times import FURTHEST_US, INT64_MAX
@@ -122,6 +124,26 @@ def test_a_rule_s_frontier_is_the_least_of_its_streams(streams, delays_us, offse
             one.note_watermarks(table, [step.watermarks for step in now])
             past = [steps[: n + 1] for steps in streams]
             assert one.value_us == rule_frontier(past, [*delays_us], [*offsets_us], FURTHEST_US)
+
+
+PROCESSES = st.lists(st.tuples(st.none() | TIMES, DELAYS, st.integers(-50, 50)), min_size=2, max_size=4)
+
+
+@given(PROCESSES)
+@settings(max_examples=examples(1000), deadline=None)
+def test_a_group_s_frontier_is_its_definition(processes):
+    """Of processes with and without watermarks; silent are those that would hold it back if they were waited for longer."""
+    watermarks_us, delays_us, offsets_us = (list(column) for column in zip(*processes, strict=True))
+    frontier_us = group_frontier(watermarks_us, delays_us, offsets_us)
+    assert frontier_us == group_definition(watermarks_us, delays_us, offsets_us, FURTHEST_US)
+    for n, is_silent in enumerate(silent_processes(watermarks_us, offsets_us, frontier_us)):
+        patient = [*delays_us[:n], 1 << 70, *delays_us[n + 1 :]]
+        held_us = group_definition(watermarks_us, patient, offsets_us, FURTHEST_US)
+        if watermarks_us[n] is None:
+            assert not is_silent
+        elif frontier_us >= -FURTHEST_US:
+            assert is_silent == (held_us < frontier_us)
+    assert None not in process_frontiers(watermarks_us, delays_us) or set(watermarks_us) == {None}
 
 
 def test_watermarks_count_one_step_after_they_were_noted():

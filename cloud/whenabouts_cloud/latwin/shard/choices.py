@@ -28,12 +28,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from whenabouts_cloud.frontier.times import FURTHEST_US
+from whenabouts_cloud.frontier.times import FURTHEST_US, NEVER_US
 from whenabouts_cloud.latwin.shard.report import Report
 from whenabouts_cloud.latwin.shard.verdict import Occurrence, Witness
 
 MAX_OPEN = 64  # choices of runs, of one conjunction, that wait for their ends
-NEVER_US = -FURTHEST_US - 1
 
 Lasted = Callable[[int, int], bool]
 """True if everything of a process (slot) with hi < K has landed and has been processed."""

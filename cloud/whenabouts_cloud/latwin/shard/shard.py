@@ -25,9 +25,10 @@ import pyarrow as pa
 from whenabouts_cloud.blobs import joined, parted
 from whenabouts_cloud.frontier.gateways import Watermark, Watermarks
 from whenabouts_cloud.frontier.rule import frontiers_by_name
+from whenabouts_cloud.frontier.times import NEVER_US
 from whenabouts_cloud.latwin.shard.report import Report, Source, rows_of
 from whenabouts_cloud.latwin.shard.results import table_of, verdict_row
-from whenabouts_cloud.latwin.shard.view import NEVER_US, View
+from whenabouts_cloud.latwin.shard.view import View
 from whenabouts_cloud.latwin.shard.watch import Plan
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_cloud.shard import StepOutput

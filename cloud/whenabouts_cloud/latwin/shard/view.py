@@ -1,12 +1,7 @@
 """One view of one group under a rule: its processes, its waiting reports and its emitted verdicts.
 
 Reports wait until the frontier has passed them and are then processed in the order of `release`, so verdicts depend
-only on the set of states and watermarks. The frontier is the time before which all readings of the view's gateways have
-landed:
-
-    min over processes of max(watermark of its gateway, the latest of all watermarks - DELAY of its stream)
-
-so a gateway that falls silent holds the group back by DELAY. With EAGER the waiting reports are examined as well, in
+only on the set of states and watermarks (`frontier.processes`). With EAGER the waiting reports are examined as well, in
 the order as far as it is known, and only those before which nothing can be missing: verdicts found there are emitted
 early. An early DEFINITELY is never retracted; another verdict is, if a later step finds it neither among the waiting
 reports nor at its final place.
@@ -20,7 +15,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from whenabouts_cloud.frontier.times import FURTHEST_US
+from whenabouts_cloud.frontier.processes import group_frontier, process_frontiers, silent_processes
+from whenabouts_cloud.frontier.times import FURTHEST_US, NEVER_US
 from whenabouts_cloud.latwin.shard.release import Gap, Taken, in_order
 from whenabouts_cloud.latwin.shard.report import Report, Source
 from whenabouts_cloud.latwin.shard.verdict import Occurrence
@@ -29,7 +25,6 @@ from whenabouts_cloud.latwin.shard.watch import Plan, report_of
 MAX_WAITING = 1024  # reports of a view that wait after a step; beyond, the first of the order are processed at once
 MAX_GAPS = 8  # gaps of a process that are remembered, so that their states are recognised as late
 MAX_EARLY = 256  # verdicts emitted early that are remembered until they are confirmed
-NEVER_US = -FURTHEST_US - 1
 
 WatermarkOf = Callable[[str], int | None]
 """The watermark of a gateway, as "site/gateway": all its readings with t_max below it have landed."""
@@ -46,6 +41,8 @@ class View:
         self._plan, self._rule = plan, plan.rule
         self._watch = plan.watch()
         n = len(self._rule.streams)
+        self._delays_us = [stream.delay_us for stream in self._rule.streams]
+        self._offsets_us = [stream.offset_us for stream in self._rule.streams]
         self.names: list[str] = [""] * n
         self._process = [-1] * n
         self._width = -1
@@ -100,7 +97,8 @@ class View:
 
     def step(self, watermark_of: WatermarkOf, everything: bool) -> list[Emitted]:
         """The verdicts that can be emitted now; `everything`: nothing more will land, so nothing waits."""
-        self._now_us = max(self._now_us, self._frontier_us(watermark_of))
+        frontier_us = group_frontier(self._watermarks_us(watermark_of), self._delays_us, self._offsets_us)
+        self._now_us = max(self._now_us, frontier_us)
         if -1 in self._process:
             return []
         order = self._order()
@@ -138,24 +136,16 @@ class View:
 
     def silent(self, watermark_of: WatermarkOf) -> list[str]:
         """Gateways that are no longer waited for."""
-        pairs = zip(self.names, self._rule.streams, strict=True)
-        heard = {name: (watermark_of(name), stream.offset_us) for name, stream in pairs if name}
-        return [name for name, (us, offset_us) in heard.items() if us is not None and us + offset_us < self._now_us]
+        silent = silent_processes(self._watermarks_us(watermark_of), self._offsets_us, self._now_us)
+        return [name for name, is_silent in zip(self.names, silent, strict=True) if is_silent]
 
     def frontiers_us(self, watermark_of: WatermarkOf) -> list[int | None]:
         """For each stream the time before which everything of it has landed; None while no gateway has a watermark."""
-        known = [watermark_of(name) if name else None for name in self.names]
-        latest = max((us for us in known if us is not None), default=None)
-        if latest is None:
-            return [None] * len(known)
-        return [
-            max(latest - stream.delay_us, NEVER_US if us is None else us)
-            for us, stream in zip(known, self._rule.streams, strict=True)
-        ]
+        return process_frontiers(self._watermarks_us(watermark_of), self._delays_us)
 
     def is_over(self) -> bool:
         """True if the frontier has passed all reports, and DELAY after them."""
-        return self._now_us > self.newest_us + max(stream.delay_us for stream in self._rule.streams)
+        return self._now_us > self.newest_us + max(self._delays_us)
 
     def take_counts(self) -> Counter[str]:
         """The counts since the last call."""
@@ -197,16 +187,11 @@ class View:
         self.counts["ambiguous"] += 1
         return False
 
-    def _frontier_us(self, watermark_of: WatermarkOf) -> int:
-        ends = [
-            NEVER_US if us is None else us + stream.offset_us
-            for us, stream in zip(self.frontiers_us(watermark_of), self._rule.streams, strict=True)
-        ]
-        return max(min(*ends, FURTHEST_US), NEVER_US)
+    def _watermarks_us(self, watermark_of: WatermarkOf) -> list[int | None]:
+        return [watermark_of(name) if name else None for name in self.names]
 
     def _order(self) -> list[Taken]:
-        delays = [stream.delay_us for stream in self._rule.streams]
-        return in_order(self.queues(), self._following, delays, self._rule.causal)
+        return in_order(self.queues(), self._following, self._delays_us, self._rule.causal)
 
     def _due_now(self, order: list[Taken], everything: bool) -> int:
         """Number of items of the order that are processed in this step."""
@@ -227,7 +212,7 @@ class View:
 
         def lasted(slot: int, us: int) -> bool:
             watermark = watermark_of(self.names[slot])
-            if watermark is None or watermark + self._rule.streams[slot].offset_us < us:
+            if watermark is None or watermark + self._offsets_us[slot] < us:
                 return False
             return min(self._left_us[slot], ahead.least_hi(slot)) >= us
 
