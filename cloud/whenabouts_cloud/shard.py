@@ -13,21 +13,9 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 
 from whenabouts_cloud.frontier.gateways import Watermark
+from whenabouts_cloud.landing import schema as landing
 
-LATE = pa.schema(
-    [
-        ("rule", pa.string()),
-        ("reason", pa.string()),
-        ("site", pa.string()),
-        ("gateway", pa.string()),
-        ("boot", pa.int64()),
-        ("seq", pa.int64()),
-        ("stream", pa.string()),
-        ("key", pa.string()),
-        ("t_min", pa.int64()),
-        ("t_max", pa.int64()),
-    ]
-)
+LATE = pa.schema([("rule", pa.string()), ("reason", pa.string()), *landing.of(*landing.STAMPED)])
 
 
 class StepOutput(NamedTuple):

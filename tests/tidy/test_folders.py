@@ -20,12 +20,12 @@ MOST_MODULES = 18  # of a folder; a folder with more has no clear subject
 # separate room of a floor.
 FLOORS = {
     "whenabouts_cloud": [
-        "arrays blobs broker display_time durable importers jobs.session metrics_file orderly_end progress svg",
+        "arrays blobs broker display_time durable importers jobs.session landing metrics_file orderly_end progress svg",
         "jit",
         "latwin.model pattern",
         "cep.kernel cep.uncertain correlation.batch correlation.distributions language latwin.windows",
         "cep.explain cep.runtime latwin.conjunction latwin.probability rules",
-        "cep.count correlation frontier landing latwin",
+        "cep.count correlation frontier latwin",
         "cep ingest shard spark",
         "cep.shard correlation.stream jobs.output latwin.shard",
         "jobs latwin.picture research research.baselines research.operators warm",

@@ -9,6 +9,7 @@ from whenabouts_cloud.commands.job_options import job_options, rule_name_option
 from whenabouts_cloud.commands.lines import verdict_text
 from whenabouts_cloud.jobs.runner import run
 from whenabouts_cloud.jobs.work import Notice, Options, Work, choose_rule
+from whenabouts_cloud.landing.schema import SCHEMA
 from whenabouts_cloud.rules import LatwinRule
 from whenabouts_protocol.group_state import KIND
 
@@ -60,7 +61,7 @@ def _draw(rule: LatwinRule, options: Options, file: Path) -> None:
     from whenabouts_cloud.latwin.picture.picture import NothingToDrawError, picture
     from whenabouts_cloud.latwin.shard.report import COLUMNS
 
-    landing = ds.dataset(options.landing, format="parquet", exclude_invalid_files=False)
+    landing = ds.dataset(options.landing, schema=SCHEMA, format="parquet", exclude_invalid_files=False)
     readings = landing.to_table(columns=[*COLUMNS], filter=pc.field("kind") == KIND)
     emitted: dict[str, dict[str, Any]] = {}
     for row in ds.dataset(options.out, format="parquet").to_table().to_pylist():

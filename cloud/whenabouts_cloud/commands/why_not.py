@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from whenabouts_cloud.display_time import headline, shown
 from whenabouts_cloud.frontier.times import INT64_MAX
-from whenabouts_cloud.landing.schema import SCHEMA
+from whenabouts_cloud.landing.schema import IDENTITY, SCHEMA
 from whenabouts_cloud.pattern.expressions import FIELDS, split_column
 from whenabouts_cloud.rules import CepRule, RuleError, load_rules
 from whenabouts_protocol.reading import NO_EVENT_KINDS
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from whenabouts_cloud.cep.uncertain.causal import Clocks
 
 MAX_ROWS = 200_000  # read from the landing; the output says if there are more
-IDENTITY = ("site", "gateway", "boot", "seq")
 
 EXAMPLE = """\b
 Example:

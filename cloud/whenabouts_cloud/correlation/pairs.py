@@ -23,23 +23,13 @@ import pyarrow.compute as pc
 from whenabouts_cloud.correlation.batch import api
 from whenabouts_cloud.correlation.batch.join import PairsWithProbability
 from whenabouts_cloud.correlation.nearest import nearest
+from whenabouts_cloud.landing import schema as landing
+from whenabouts_cloud.landing.schema import IDENTITY, STAMPED, plain_text
 from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.rules.model import CorrelateRule
 
-READING = pa.schema(
-    [
-        ("site", pa.string()),
-        ("gateway", pa.string()),
-        ("boot", pa.int64()),
-        ("seq", pa.int64()),
-        ("stream", pa.string()),
-        ("key", pa.string()),
-        ("t_min", pa.int64()),
-        ("t_max", pa.int64()),
-    ]
-)
-IDENTITY = ("site", "gateway", "boot", "seq")
-SIDE_COLUMNS = ("site", "gateway", "boot", "seq", "stream", "t_min", "t_max")
+READING = landing.of(*STAMPED)
+SIDE_COLUMNS = (*IDENTITY, "stream", "t_min", "t_max")
 
 RESULT = pa.schema(
     [("result_id", pa.string()), ("rule", pa.string()), ("key", pa.string())]
@@ -102,7 +92,7 @@ def matches(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> PairsWithProbabili
     if rule.key_equal:
         a_at, b_at = (np.flatnonzero(x["key"].is_valid().to_numpy()) for x in (a, b))
         a, b = (x if len(at) == x.num_rows else x.take(pa.array(at)) for x, at in ((a, a_at), (b, b_at)))
-        codes = _code(pa.chunked_array([*_plain(a["key"]).chunks, *_plain(b["key"]).chunks], pa.string()))
+        codes = _code(pa.chunked_array([*plain_text(a["key"]).chunks, *plain_text(b["key"]).chunks], pa.string()))
         a_key, b_key = codes[: a.num_rows], codes[a.num_rows :]
     a_min, a_max, b_min, b_max = (_ints(side, name) for side in (a, b) for name in ("t_min", "t_max"))
     i, j, probability = api.correlate(a_min, a_max, b_min, b_max, condition_of(rule), a_key, b_key, probability=True)
@@ -142,18 +132,18 @@ def pair_rows(
     """Return the pairs of rows i of a and j of b as rows of RESULT."""
     a, b = a.take(pa.array(i)), b.take(pa.array(j))
     ids = [result_id(rule.name, x, y) for x, y in zip(_identities(a), _identities(b), strict=True)]
-    a_key, b_key = _plain(a["key"]), _plain(b["key"])
+    a_key, b_key = plain_text(a["key"]), plain_text(b["key"])
     shared = pc.if_else(pc.fill_null(pc.equal(a_key, b_key), False), a_key, pa.scalar(None, pa.string()))
     columns = [pa.array(ids, pa.string()), _repeated(rule.name, len(ids)), shared]
-    columns += [_plain(side[name]) for side in (a, b) for name in SIDE_COLUMNS]
+    columns += [plain_text(side[name]) for side in (a, b) for name in SIDE_COLUMNS]
     return pa.table([*columns, pa.array(probability)], schema=RESULT)
 
 
 def unmatched_rows(rule: CorrelateRule, a: pa.Table) -> pa.Table:
     """Return readings of a that are in no pair as rows of RESULT."""
     ids = [result_id(rule.name, x) for x in _identities(a)]
-    columns = [pa.array(ids, pa.string()), _repeated(rule.name, len(ids)), _plain(a["key"])]
-    columns += [_plain(a[name]) for name in SIDE_COLUMNS]
+    columns = [pa.array(ids, pa.string()), _repeated(rule.name, len(ids)), plain_text(a["key"])]
+    columns += [plain_text(a[name]) for name in SIDE_COLUMNS]
     columns += [pa.nulls(a.num_rows, field.type) for field in RESULT][len(columns) :]
     return pa.table(columns, schema=RESULT)
 
@@ -184,17 +174,12 @@ def _ints(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
     return array
 
 
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Text without the dictionary encoding that stored readings use."""
-    return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
-
-
 def _code(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     """The column itself when it holds numbers, else a number for each distinct text."""
     if pa.types.is_integer(column.type):
         numbers: npt.NDArray[np.int64] = column.to_numpy()
         return numbers
-    encoded = _plain(column).combine_chunks().dictionary_encode()
+    encoded = plain_text(column).combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
     codes: npt.NDArray[np.int64] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -202,5 +187,5 @@ def _code(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
 
 
 def _equal(x: pa.ChunkedArray, y: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    same: npt.NDArray[np.bool_] = pc.equal(_plain(x), _plain(y)).to_numpy()
+    same: npt.NDArray[np.bool_] = pc.equal(plain_text(x), plain_text(y)).to_numpy()
     return same

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from whenabouts_cloud.durable import appearing, sync, write_durably
 from whenabouts_cloud.ingest.ledger import Range
-from whenabouts_cloud.landing.schema import SCHEMA
+from whenabouts_cloud.landing.schema import FRONTIER_DIR, SCHEMA
 from whenabouts_protocol import Reading
 
 RANGES_KEY = b"whenabouts.ranges"
@@ -44,7 +44,7 @@ class Landing:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         try:
-            for name in ("_frontier", "_ingest", "_dead"):
+            for name in (FRONTIER_DIR, "_ingest", "_dead"):
                 (folder / name).mkdir(parents=True, exist_ok=True)
             self._lock: IO[str] = (folder / "_ingest" / "lock").open("w")
         except OSError as error:
@@ -114,13 +114,13 @@ class Landing:
 
     def write_frontiers(self, rows: list[dict[str, Any]]) -> None:
         """Write the gateways' frontiers; all readings below them must have been written before."""
-        folder = self.folder / "_frontier"
+        folder = self.folder / FRONTIER_DIR
         text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
         write_durably(folder / f"part-{rows[0]['landed_us']:017d}.json", text.encode())
 
     def drop_old_frontiers(self, now_us: int) -> None:
         """Delete frontier files older than FRONTIER_KEPT_US; a job that was stopped for longer reads newer ones."""
-        for path in (self.folder / "_frontier").glob("part-*.json"):
+        for path in (self.folder / FRONTIER_DIR).glob("part-*.json"):
             number = path.stem.removeprefix("part-")
             if number.isdecimal() and int(number) < now_us - FRONTIER_KEPT_US:
                 path.unlink(missing_ok=True)

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from whenabouts_cloud.blobs import to_bytes
 from whenabouts_cloud.cep.shard.at_once import matches_of
 from whenabouts_cloud.cep.shard.counted import CountShard, counts_of
-from whenabouts_cloud.cep.shard.events import PLAIN, events_of, moved, schema_of, sources_of
+from whenabouts_cloud.cep.shard.events import events_of, moved, schema_of, sources_of
 from whenabouts_cloud.cep.shard.results import COUNT, RESULT
 from whenabouts_cloud.cep.shard.shard import CepShard
 from whenabouts_cloud.cep.shard.views import MARK, RUN, STATE, Views, runs_of
@@ -26,6 +26,7 @@ from whenabouts_cloud.frontier.gateways import Watermark, gateways_of
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
 from whenabouts_cloud.jobs.engine import Engine, Mask, Routed, Slab
 from whenabouts_cloud.jobs.landing import belongs_to_any, shard_of_key
+from whenabouts_cloud.landing.schema import STAMPED
 from whenabouts_cloud.rules.model import CepRule, Stream
 from whenabouts_cloud.shard import Shard, StepOutput
 from whenabouts_protocol.reading import NO_EVENT_KINDS
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 class Cep(Engine[CepRule]):
     """Jobs of rules that either all have COUNT or all have not."""
 
-    columns = (*PLAIN, "kind", "value", "unit", "attrs", "vclock")
+    columns = (*STAMPED, "kind", "value", "unit", "attrs", "vclock")
 
     def results(self, rule: CepRule) -> pa.Schema:
         return COUNT if rule.count else RESULT
@@ -63,7 +64,7 @@ class Cep(Engine[CepRule]):
             rows = rows.withColumn("parsed", F.try_parse_json("attrs"))
         keyed = any(rule.pattern.per_key for rule in rules)
         shard = (shard_of_key(shards) if keyed else F.lit(0)).alias("shard")
-        return rows.select(shard, *PLAIN, *(_source(name).alias(name) for name in sources))
+        return rows.select(shard, *STAMPED, *(_source(name).alias(name) for name in sources))
 
     def routed(self, rule: CepRule, readings: pa.Table, shards: int) -> Iterable[Routed]:
         events, row = events_of(rule, rule.plan(), readings)

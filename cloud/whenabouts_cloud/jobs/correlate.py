@@ -35,7 +35,7 @@ SIDES = ("a", "b")
 class Correlation(Engine[CorrelateRule]):
     """Jobs of one rule CORRELATE."""
 
-    columns = ("site", "gateway", "boot", "seq", "stream", "kind", "key", "t_min", "t_max")
+    columns = (*READING.names, "kind")
     group_rows = 200_000
 
     def results(self, rule: CorrelateRule) -> pa.Schema:

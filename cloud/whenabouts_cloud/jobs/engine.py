@@ -1,7 +1,7 @@
 """Interface between the Spark adapters and an engine; all differences between the three engines are behind it.
 
 A job reads the landing, packs readings into rows for shards (`packing`) and gives each shard its tables: the readings of a
-micro-batch (`streaming`), or all readings at once (`batch`), where a shard that is too large is cut in time (`time_slabs`).
+micro-batch (`streaming`), or all readings at once (`batch`), where a shard that is too large is cut in time.
 The engine chooses the readings, converts them to tables and assigns each row to a shard.
 """
 

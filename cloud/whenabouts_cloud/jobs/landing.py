@@ -35,7 +35,7 @@ def follow_readings(spark: "SparkSession", landing: str, columns: Iterable[str])
 
 def follow_watermarks(spark: "SparkSession", landing: str) -> "DataFrame":
     """site, gateway, frontier_us and streams of the gateways' watermarks, as a stream; no column is null."""
-    known = _known(_stream(spark).schema(_FRONTIER).json(f"{landing}/_frontier"))
+    known = _known(_stream(spark).schema(_FRONTIER).json(f"{landing}/{schema.FRONTIER_DIR}"))
     streams = F.coalesce(F.array_compact("streams"), F.array().cast("array<string>"))
     return known.select("site", "gateway", "frontier_us", streams.alias("streams"))
 
@@ -43,7 +43,7 @@ def follow_watermarks(spark: "SparkSession", landing: str) -> "DataFrame":
 def latest_watermarks(spark: "SparkSession", landing: str) -> list[Watermark]:
     """The latest watermark of each gateway in a landing folder."""
     try:
-        lines = spark.read.schema(_FRONTIER).json(f"{landing}/_frontier")
+        lines = spark.read.schema(_FRONTIER).json(f"{landing}/{schema.FRONTIER_DIR}")
     except AnalysisException:  # the ingest has not yet made the folder
         return []
     latest = _known(lines).groupBy("site", "gateway").agg(F.max("frontier_us")).collect()

@@ -22,8 +22,8 @@ import click
 
 from whenabouts_cloud.jobs.metrics import Tally, metrics, total
 from whenabouts_cloud.jobs.stage_progress import Show, stage_progress
+from whenabouts_cloud.jobs.unmatched import Landed
 from whenabouts_cloud.jobs.work import Notice, Options, Work
-from whenabouts_cloud.landing.unmatched import Landed
 from whenabouts_cloud.metrics_file import MetricsFile
 from whenabouts_cloud.orderly_end import hear, orderly_end
 from whenabouts_cloud.progress import progress, progress_lines

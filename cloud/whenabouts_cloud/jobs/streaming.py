@@ -29,6 +29,7 @@ from whenabouts_cloud.jobs.landing import follow_readings, follow_watermarks
 from whenabouts_cloud.jobs.output.sink import Report, ResultSink
 from whenabouts_cloud.jobs.output.task_files import WRITTEN, Write
 from whenabouts_cloud.jobs.packing import group_of, packed, packed_watermarks, rule_of, tables_of
+from whenabouts_cloud.landing.schema import FRONTIER_DIR
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,7 +55,7 @@ def start_query(
     Rules may differ from those of the previous query, if that has no unfinished micro-batch: rules with new numbers see
     readings that land from now on, the state of rules in `gone` is removed with the next watermark.
     """
-    (landing / "_frontier").mkdir(exist_ok=True)
+    (landing / FRONTIER_DIR).mkdir(exist_ok=True)
     make = functools.partial(_results, engine, rules, gone, spark, str(landing.resolve()), shards)
     sink = ResultSink(engine.results(next(iter(rules.values()))), out, report)
     return sink.follow(make, trigger_s)

@@ -1,6 +1,7 @@
 """The columns of the landing, in the order of its files; readers select those that they need.
 
-`value` and `attrs` are JSON, times are microseconds since 1970 UTC. Rows of `_frontier` have the fields of FRONTIER.
+`value` and `attrs` are JSON, times are microseconds since 1970 UTC. The JSON files in FRONTIER_DIR have the fields of
+FRONTIER.
 """
 
 import pyarrow as pa
@@ -33,8 +34,16 @@ FRONTIER = pa.schema(
         ("landed_us", pa.int64()),
     ]
 )
+FRONTIER_DIR = "_frontier"  # in the landing
+IDENTITY = ("site", "gateway", "boot", "seq")  # of a reading; gateway names are unique only within their site
+STAMPED = (*IDENTITY, "stream", "key", "t_min", "t_max")  # what pairs and matches need of every reading
 
 
 def of(*names: str) -> pa.Schema:
     """Return these columns of the landing, in this order."""
     return pa.schema([SCHEMA.field(name) for name in names])
+
+
+def plain_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column of texts without the dictionary encoding that stored readings use; other columns as they are."""
+    return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column

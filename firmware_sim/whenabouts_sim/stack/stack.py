@@ -241,7 +241,7 @@ class Stack:
 
         sightings = ds.field("kind") == "tag"
         files = _files(self.landing)
-        return int(_dataset(files).count_rows(filter=sightings)) if files else 0
+        return int(_landing(files).count_rows(filter=sightings)) if files else 0
 
     def found_pairs(self) -> list[tuple[ReadingId, ReadingId]]:
         """The two readings of every pair in the results, repeats included."""
@@ -279,7 +279,8 @@ class Stack:
 
     def _rows(self, folder: Path, columns: list[str] | None) -> Iterator[dict[str, Any]]:
         if files := _files(folder):
-            yield from _dataset(files).to_table(columns=columns).to_pylist()
+            rows = _landing(files) if folder == self.landing else _dataset(files)
+            yield from rows.to_table(columns=columns).to_pylist()
 
 
 def _files(folder: Path) -> list[str]:
@@ -287,10 +288,16 @@ def _files(folder: Path) -> list[str]:
     return [str(file) for depth in ("", "[!._]*/") for file in folder.glob(f"{depth}[!._]*=*/[!._]*.parquet")]
 
 
-def _dataset(files: list[str]) -> Any:
+def _landing(files: list[str]) -> Any:
+    from whenabouts_cloud.landing.schema import SCHEMA  # loads pyarrow
+
+    return _dataset(files, SCHEMA)
+
+
+def _dataset(files: list[str], schema: Any = None) -> Any:
     import pyarrow.dataset as ds  # loads pandas: half a second, and only some runs read the landing
 
-    return ds.dataset(files, format="parquet")
+    return ds.dataset(files, schema=schema, format="parquet")
 
 
 def reader_table(reader: SimReader, port: Path) -> dict[str, str | int | bool]:

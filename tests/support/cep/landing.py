@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from reference.cep import Case, Event, final
 from support.cloud.landing import EPOCH_US, reading, table
-from whenabouts_cloud.cep.shard.events import PLAIN, events_of, sources_of
+from whenabouts_cloud.cep.shard.events import events_of, sources_of
 from whenabouts_cloud.cep.shard.views import STATE, runs_of
+from whenabouts_cloud.landing.schema import STAMPED
 from whenabouts_cloud.pattern.expressions import split_column
 from whenabouts_cloud.rules import parse_rules
 
@@ -138,7 +139,7 @@ def causal_expected(rows, facts, window_us=300 * MS):
 def readings_table(job, rows):
     """Rows as the table that `events_of` takes, by plain Python."""
     rows = [r for r in rows if r["kind"] not in ("gap", "absent")]
-    columns = {name: table(rows)[name] for name in PLAIN}
+    columns = {name: table(rows)[name] for name in STAMPED}
     for name in sources_of(job.plan(), job.count):
         if name == "vclock":
             columns[name] = table(rows)[name]

@@ -9,11 +9,11 @@ import pytest
 from support.cep.landing import rule as order
 from support.cloud.landing import EPOCH_US, reading, table
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
+from whenabouts_cloud.jobs.batch import borders_of
 from whenabouts_cloud.jobs.cep import CEP
 from whenabouts_cloud.jobs.correlate import CORRELATION, reach_us
 from whenabouts_cloud.jobs.engine import Slab
 from whenabouts_cloud.jobs.packing import WATERMARKS, group_of, packed, packed_watermarks, rule_of, tables_of
-from whenabouts_cloud.jobs.time_slabs import borders_of
 from whenabouts_cloud.landing.schema import FRONTIER
 from whenabouts_cloud.rules import parse_rules
 

@@ -4,7 +4,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.cloud.landing import land, reading
-from whenabouts_cloud.landing.unmatched import Landed
+from whenabouts_cloud.jobs.unmatched import Landed
 from whenabouts_cloud.rules import Stream, load_rules
 
 RULES = """

@@ -24,6 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whenabouts_cloud.frontier.times import FURTHEST_US
+from whenabouts_cloud.landing import schema as landing
+from whenabouts_cloud.landing.schema import STAMPED
 from whenabouts_cloud.pattern.expressions import FIELDS, split_column
 from whenabouts_cloud.pattern.plan import Plan
 from whenabouts_cloud.rules.model import CepRule, Count
@@ -34,29 +36,10 @@ Floats = npt.NDArray[np.float64]
 CODE_BITS = 53  # bits of a text's code, which a double holds exactly
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
+ENCODED = ("site", "gateway", "stream")  # few distinct texts; the engine itself encodes keys
 EVENT = pa.schema(
-    [
-        ("type", pa.int16()),
-        ("site", TEXT),
-        ("gateway", TEXT),
-        ("boot", pa.int64()),
-        ("seq", pa.int64()),
-        ("stream", TEXT),
-        ("key", pa.string()),
-        ("t_min", pa.int64()),
-        ("t_max", pa.int64()),
-    ]
+    [("type", pa.int16()), *(f.with_type(TEXT) if f.name in ENCODED else f for f in landing.of(*STAMPED))]
 )
-PLAIN = (
-    "site",
-    "gateway",
-    "boot",
-    "seq",
-    "stream",
-    "key",
-    "t_min",
-    "t_max",
-)  # columns of a landing that every rule reads
 TEXTS = ("kind", "unit", "site", "gateway", "stream", "key")  # the others hold JSON
 STAMPS = ("t_min", "t_max")
 VCLOCK = "vclock"
@@ -78,9 +61,9 @@ def source_of(column: str) -> str:
 
 
 def sources_of(plan: Plan, count: Count | None = None) -> list[str]:
-    """The columns that a reading table needs besides those of PLAIN."""
+    """The columns that a reading table needs besides those of STAMPED."""
     clocks = [VCLOCK] if plan.mode == "causal" else []
-    return sorted({source_of(name) for name in (*_read(plan), *measured(count))} - set(PLAIN)) + clocks
+    return sorted({source_of(name) for name in (*_read(plan), *measured(count))} - set(STAMPED)) + clocks
 
 
 def measured(count: Count | None) -> list[str]:
@@ -97,7 +80,7 @@ def schema_of(plan: Plan, count: Count | None = None) -> pa.Schema:
 
 
 def events_of(rule: CepRule, plan: Plan, readings: pa.Table) -> tuple[pa.Table, Ints]:
-    """The events (`schema_of`) of a reading table (PLAIN and `sources_of`), and the row of each event's reading."""
+    """The events (`schema_of`) of a reading table (STAMPED and `sources_of`), and the row of each event's reading."""
     encoded = {name: encode(readings[name]) for name in ("site", "gateway", "stream")}
     row, types = _covered(rule, encoded["site"], encoded["stream"])
     if rule.pattern.per_key:
@@ -105,7 +88,7 @@ def events_of(rule: CepRule, plan: Plan, readings: pa.Table) -> tuple[pa.Table, 
         row, types = row[keyed], types[keyed]
     at = None if len(row) == readings.num_rows and bool((np.diff(row) == 1).all()) else pa.array(row)
     columns: dict[str, Any] = {"type": pa.array(types, pa.int16())}
-    for name in PLAIN:
+    for name in STAMPED:
         column = encoded.get(name, readings[name])
         columns[name] = column if at is None else column.take(at)
     for name in _read(plan):

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whenabouts_cloud.cep.shard.events import Floats, Ints
+from whenabouts_cloud.landing.schema import IDENTITY, plain_text
 from whenabouts_cloud.rules.model import CepRule
 
 PLACE = pa.struct(
@@ -79,7 +80,7 @@ def match_rows(
     chosen = at[rows, places] - missing
     stamps = [events[name].to_numpy() for name in ("t_min", "t_max")]
     starts = np.concatenate([[0], np.cumsum(taken.sum(axis=1))])
-    key = _plain(events["key"]).take(pa.array(chosen[starts[:-1]])) if rule.pattern.per_key else None
+    key = plain_text(events["key"]).take(pa.array(chosen[starts[:-1]])) if rule.pattern.per_key else None
     column_of = {
         "result_id": _result_ids(rule, at - missing, events),
         "rule": pa.repeat(pa.scalar(rule.name), len(matches)),
@@ -128,7 +129,7 @@ def count_rows(
 def _entries(rule: CepRule, places: Ints, events: pa.Table) -> pa.StructArray:
     """One struct PLACE for each event."""
     columns = [pa.array(rule.pattern.names, pa.string()).take(pa.array(places))] + [
-        _plain(events[field.name]) for field in list(PLACE)[1:]
+        plain_text(events[field.name]) for field in list(PLACE)[1:]
     ]
     return pa.StructArray.from_arrays([_whole(x) for x in columns], fields=list(PLACE))
 
@@ -136,7 +137,7 @@ def _entries(rule: CepRule, places: Ints, events: pa.Table) -> pa.StructArray:
 def _result_ids(rule: CepRule, at: Ints, events: pa.Table) -> pa.Array:
     """Site and gateway names have no spaces, so the joined text is unambiguous."""
     streams = pa.array(rule.type_names, pa.string()).take(events["type"])
-    parts = [streams, *(_plain(events[name]).cast(pa.string()) for name in ("site", "gateway", "boot", "seq"))]
+    parts = [streams, *(events[name].cast(pa.string()) for name in IDENTITY)]
     texts = _whole(pc.binary_join_element_wise(*parts, " "))
     texts = pa.concat_arrays([texts, pa.array([_EMPTY_PLACE], pa.string())])
     flat = texts.take(pa.array(np.where(at < 0, len(texts) - 1, at).reshape(-1)))
@@ -144,10 +145,6 @@ def _result_ids(rule: CepRule, at: Ints, events: pa.Table) -> pa.Array:
     joined = pc.binary_join(pa.ListArray.from_arrays(offsets, flat), " ").to_pylist()
     head = f"{rule.name} ".encode()
     return pa.array([hashlib.blake2b(head + x.encode(), digest_size=16).hexdigest() for x in joined], pa.string())
-
-
-def _plain(column: Any) -> Any:
-    return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
 
 
 def _whole(column: Any) -> pa.Array:

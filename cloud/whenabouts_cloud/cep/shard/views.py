@@ -28,11 +28,12 @@ import pyarrow as pa
 
 from whenabouts_cloud.cep.shard.events import Ints, codes, encode
 from whenabouts_cloud.cep.uncertain.causal import Clocks
+from whenabouts_cloud.landing.schema import IDENTITY
 
 PER_BOOT = 256
 PER_GATEWAY = 16
 MARK = '"$view"'  # occurs in the JSON of a state reading's attributes
-STATE = ("site", "gateway", "boot", "seq", "attrs", "vclock")  # columns of a landing that announce views
+STATE = (*IDENTITY, "attrs", "vclock")  # columns of a landing that announce views
 RUN = pa.schema(
     [
         ("site", pa.string()),

@@ -45,7 +45,6 @@ import pyarrow as pa
 
 from whenabouts_cloud.blobs import of_bytes, to_bytes
 from whenabouts_cloud.correlation.pairs import (
-    IDENTITY,
     READING,
     RESULT,
     condition_of,
@@ -55,6 +54,7 @@ from whenabouts_cloud.correlation.pairs import (
 )
 from whenabouts_cloud.correlation.stream.outer_join import KEPT, Emission, times
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
+from whenabouts_cloud.landing.schema import IDENTITY
 from whenabouts_cloud.rules.model import CorrelateRule, Stream
 
 MAX_ROWS = 500_000  # readings kept a side and shard, 38 MB at 75 bytes a row: at 100 readings a second, 80 minutes

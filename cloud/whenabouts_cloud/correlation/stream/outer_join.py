@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 
 from whenabouts_cloud.correlation.nearest import nearest
 from whenabouts_cloud.correlation.pairs import (
-    IDENTITY,
     READING,
     RESULT,
     pair_rows,
@@ -29,6 +28,7 @@ from whenabouts_cloud.correlation.pairs import (
     unmatched_rows,
 )
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
+from whenabouts_cloud.landing.schema import IDENTITY
 from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.rules.model import CorrelateRule
 

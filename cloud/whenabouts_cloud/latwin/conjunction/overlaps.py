@@ -17,7 +17,7 @@ overlap, and those between are found step by step. Cost O(n^2) for a verdict, O(
 
 from typing import Any, NamedTuple
 
-from whenabouts_cloud.jit import Array, compiled_noref, columns
+from whenabouts_cloud.jit import Array, columns, compiled_noref
 from whenabouts_cloud.latwin.model.layout import CLOCK, FOREVER, HEAD, NEVER, NEWEST, ROW, Ring
 
 

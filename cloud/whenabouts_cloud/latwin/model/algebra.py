@@ -11,7 +11,7 @@ each digit.
 
 from typing import Any, NamedTuple
 
-from whenabouts_cloud.jit import Array, compiled_noref, columns
+from whenabouts_cloud.jit import Array, columns, compiled_noref
 
 PIECE = 4096  # words
 PUSH, AND_LEAF, OR_LEAF, AND, OR, NOT, COUNT, ADD, AT_LEAST, NOTHING, EVERYTHING = range(11)

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, cast
 import pyarrow as pa
 
 from whenabouts_cloud.frontier.times import FURTHEST_US
+from whenabouts_cloud.landing import schema as landing
+from whenabouts_cloud.landing.schema import IDENTITY
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_cloud.rules.state_predicate import Scalar, Value, values_of
 from whenabouts_protocol.group_state import KIND, state_of
@@ -24,10 +26,7 @@ REPORT = pa.schema(
         ("group", pa.string()),
         ("view", pa.int64()),
         ("slot", pa.int16()),
-        ("site", pa.string()),
-        ("gateway", pa.string()),
-        ("boot", pa.int64()),
-        ("seq", pa.int64()),
+        *landing.of(*IDENTITY),
         ("process", pa.int16()),
         ("is_heartbeat", pa.bool_()),
         ("clock", pa.list_(pa.int64())),
@@ -38,7 +37,7 @@ REPORT = pa.schema(
 )
 INVALID = pa.schema([("readings", pa.int64())])
 MAX_SAID = 10_000  # distinct texts of attributes and values cached at a time
-COLUMNS = ("site", "gateway", "boot", "seq", "stream", "kind", "value", "attrs", "t_min", "t_max", "vclock")
+COLUMNS = (*IDENTITY, "stream", "kind", "value", "attrs", "t_min", "t_max", "vclock")
 
 
 class Report(NamedTuple):

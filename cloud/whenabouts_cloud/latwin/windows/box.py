@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.jit import Array, compiled_noref, columns
+from whenabouts_cloud.jit import Array, columns, compiled_noref
 from whenabouts_cloud.latwin.model.layout import CLOCK, HEAD, META, ROW, Ring
 
 CELLS = 1 << 26  # 8 MiB; 13 processes at w = 4

@@ -10,9 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whenabouts_cloud.landing.schema import of
 from whenabouts_cloud.rules import CorrelateRule, Rule, Stream
 
-NAMES = ["site", "stream"]
+NAMES = of("site", "stream").names
 SHOWN = 8  # names of the landing that are listed with an unmatched stream
 
 
