@@ -15,6 +15,8 @@ try:
     from whenabouts_cloud.commands.run import run_all
     from whenabouts_cloud.commands.why_not import why_not_command
 except ModuleNotFoundError as error:  # the edge extra installs this command without its dependencies
+    if error.name is not None and error.name.startswith("whenabouts_"):
+        raise  # a fault of this package
     raise SystemExit(
         f"whenabouts-cloud: package {error.name} is missing; install the extra: pip install 'whenabouts[cloud]'"
     ) from None

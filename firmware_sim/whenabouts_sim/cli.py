@@ -29,6 +29,8 @@ try:
     from whenabouts_sim.stack.stack import PartError
     from whenabouts_sim.swarm.run import Swarm
 except ModuleNotFoundError as error:  # every extra installs this command, but not always its packages
+    if error.name is not None and error.name.startswith("whenabouts_"):
+        raise  # a fault of this package
     raise SystemExit(
         f"whenabouts-sim: package {error.name} is missing; install the extra: pip install 'whenabouts[sim]'"
     ) from None
