@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
-from whenabouts_cloud.correlation.batch.join import Index, Join, Pairs, PairsWithProbability
+from whenabouts_cloud.correlation.batch.join import Given, Index, Join, Pairs, PairsWithProbability
 from whenabouts_cloud.correlation.batch.slabs import Slab
 from whenabouts_cloud.pattern.condition import Condition
 
@@ -66,7 +66,7 @@ def correlate(
     >>> correlate(np.array([0]), np.array([100]), np.array([300, 40]), np.array([300, 41]), within, probability=True)
     (array([0]), array([1]), array([0.2]))
     """
-    join = Join(a_min, a_max, b_min, b_max, condition, key_a, key_b, engine)
+    join = Join(Given(a_min, a_max, key_a), Given(b_min, b_max, key_b), condition, engine)
     if join.wide is not None:
         return join.wide if probability else join.wide[:2]
     i, j = _sorted_pairs(join)
@@ -94,7 +94,7 @@ def count_pairs(
     counts, if given: its entries "pairs" and "probes" (probabilities that had to be evaluated) are increased. Where
     stamps need Python integers, every candidate is evaluated and "probes" is not increased.
     """
-    join = Join(a_min, a_max, b_min, b_max, condition, key_a, key_b, engine)
+    join = Join(Given(a_min, a_max, key_a), Given(b_min, b_max, key_b), condition, engine)
     tally: Counter[str] = Counter()
     if join.wide is not None:
         tally["pairs"] = len(join.wide[0])
@@ -130,7 +130,7 @@ def correlate_chunks(
     """
     if chunk_pairs < 1:
         raise ValueError(f"chunk_pairs: found {chunk_pairs}, expected at least 1")
-    join = Join(a_min, a_max, b_min, b_max, condition, key_a, key_b, engine)
+    join = Join(Given(a_min, a_max, key_a), Given(b_min, b_max, key_b), condition, engine)
     return join.chunks(chunk_pairs, counts)
 
 
@@ -150,7 +150,7 @@ def correlate_ranges(
     A row of A has one range for all its certain matches, and few more at its borders where the lengths differ: the size
     of the result grows with the rows of A, not with the pairs.
     """
-    join = Join(a_min, a_max, b_min, b_max, condition, key_a, key_b, engine)
+    join = Join(Given(a_min, a_max, key_a), Given(b_min, b_max, key_b), condition, engine)
     if join.wide is not None:
         return _ranges_of(join.wide[0], join.wide[1])
     nothing = np.empty(0, np.int64)

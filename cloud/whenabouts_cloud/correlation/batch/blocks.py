@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from whenabouts_cloud.correlation.batch.api import CHUNK_PAIRS, Engine
-from whenabouts_cloud.correlation.batch.join import Join, Pairs
+from whenabouts_cloud.correlation.batch.join import Given, Join, Pairs
 from whenabouts_cloud.pattern.condition import Condition
 
 Block = tuple[Any, ...]  # (t_min, t_max) or (t_min, t_max, key), arrays of one length
@@ -54,8 +54,8 @@ def correlate_blocks(
         if not parts:
             return
         held = parts[0] if len(parts) == 1 else tuple(np.concatenate(column) for column in zip(*parts, strict=True))
-        keys = _keys(block, held)
-        join = Join(block[0], block[1], held[0], held[1], condition, *keys, engine, (a_start, b_start))
+        _check_keys(block, held)
+        join = Join(Given(*block), Given(*held), condition, engine, (a_start, b_start))
         yield from join.chunks(chunk_pairs, counts)
         a_start += len(block[0])
         # The first row of B that later rows of A can match; at least the last row is kept.
@@ -92,9 +92,8 @@ class _Reader:
         return None
 
 
-def _keys(a: Block, b: Block) -> tuple[Any, Any]:
+def _check_keys(a: Block, b: Block) -> None:
     if len(a) != len(b):
         raise ValueError(
             f"blocks: found {len(a)} columns of a and {len(b)} of b, expected keys on both sides or on none"
         )
-    return (a[2], b[2]) if len(a) > 2 else (None, None)

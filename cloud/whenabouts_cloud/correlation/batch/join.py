@@ -11,7 +11,7 @@ import importlib.util
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,14 @@ Pairs = tuple[Index, Index]
 PairsWithProbability = tuple[Index, Index, npt.NDArray[np.float64]]
 
 
+class Given(NamedTuple):
+    """One side as a caller gives it: stamps, not checked yet, and the keys, if they are compared."""
+
+    t_min: Any
+    t_max: Any
+    key: Any = None
+
+
 class Join:
     """Two checked sides and a condition, ready to be iterated over; rows are counted from `starts`.
 
@@ -39,14 +47,13 @@ class Join:
     """
 
     def __init__(
-        self, a_min: Any, a_max: Any, b_min: Any, b_max: Any, condition: Condition, key_a: Any, key_b: Any,
-        engine: str | None, starts: tuple[int, int] = (0, 0),
-    ) -> None:  # fmt: skip
+        self, given_a: Given, given_b: Given, condition: Condition, engine: str | None, starts: tuple[int, int] = (0, 0)
+    ) -> None:
         if engine not in (None, *ENGINES):
             raise ValueError(f"engine: found {engine!r}, expected one of {', '.join(ENGINES)}")
-        a, b = side(a_min, a_max, "a"), side(b_min, b_max, "b")
+        a, b = side(given_a.t_min, given_a.t_max, "a"), side(given_b.t_min, given_b.t_max, "b")
         self.rows = len(a.t_min), len(b.t_min)
-        a_code, b_code = codes(key_a, key_b, *self.rows)
+        a_code, b_code = codes(given_a.key, given_b.key, *self.rows)
         self.stamps = (a.t_min, a.t_max, b.t_min, b.t_max)
         self.wide: PairsWithProbability | None = None
         self.cutter: Cutter | None = None

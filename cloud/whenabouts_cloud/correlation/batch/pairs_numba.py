@@ -42,7 +42,7 @@ class Axis(NamedTuple):
 
 
 class Filler:
-    """Finds the pairs of a slab by rows of A; `row` is the next row. Made by `of`."""
+    """Fills buffers with the pairs of a slab, row by row of A; `row` is the next row of A. Made by `of`."""
 
     def __init__(self, slab: Slab, terms: Terms, table: Reach, a_axis: Array, b_axis: Array) -> None:
         self.row = 0

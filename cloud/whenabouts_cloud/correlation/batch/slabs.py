@@ -50,7 +50,7 @@ class Slab(NamedTuple):
 Dealt = tuple[Array, Array, Array]  # row numbers, `low` and `high` of `Side` for them in this order
 
 
-class Engine(Protocol):
+class MatchFinder(Protocol):
     """Functions of `matches_numpy` or `matches_numba` that the cutter uses."""
 
     def deal(self, t_min: Array, t_max: Array, earliest: int, shift: int, buckets: int) -> Dealt:
@@ -68,7 +68,7 @@ class Cutter:
     Rows are counted from `starts`.
     """
 
-    def __init__(self, a: Side, b: Side, terms: Terms, engine: Engine, starts: tuple[int, int] = (0, 0)) -> None:
+    def __init__(self, a: Side, b: Side, terms: Terms, engine: MatchFinder, starts: tuple[int, int] = (0, 0)) -> None:
         self._sides, self._starts = (a, b), starts
         self._base = min(int(a.low.min()), int(b.low.min()))
         self._span = max(int(a.high.max()), int(b.high.max())) - self._base

@@ -14,7 +14,7 @@ triangles, 2 us for truncated normals; the bounds take 0.1 us a candidate. Memor
 """
 
 from fractions import Fraction
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,32 @@ GUARD = 1e-9  # probabilities closer to ct are decided on fractions where possib
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+
+
+class _Side(NamedTuple):
+    """Stamps of one side, and its keys as numbers."""
+
+    t_min: Ints
+    t_max: Ints
+    code: Ints
+
+    @property
+    def length(self) -> Ints:
+        """Lengths of the stamps."""
+        return self.t_max - self.t_min
+
+    def take(self, rows: Ints) -> "_Side":
+        """Return these rows."""
+        return _Side(self.t_min[rows], self.t_max[rows], self.code[rows])
+
+    def check(self) -> None:
+        """Raise ValueError if the columns differ in length or an interval ends before it begins."""
+        if not len(self.t_min) == len(self.t_max) == len(self.code):
+            lengths = f"{len(self.t_min)}, {len(self.t_max)}, {len(self.code)}"
+            raise ValueError(f"columns: found lengths {lengths}, expected equal ones")
+        if (self.t_min > self.t_max).any():
+            at = int(np.flatnonzero(self.t_min > self.t_max)[0])
+            raise ValueError(f"interval {at}: found [{self.t_min[at]}, {self.t_max[at]}], expected the minimum first")
 
 
 @overload
@@ -78,18 +104,19 @@ def correlate_distributed(
     """
     a_low, a_high, b_low, b_high = (checked_stamps(x) for x in (a_min, a_max, b_min, b_max))
     a_code, b_code = _codes(key_a, key_b, len(a_low), len(b_low))
-    _check(a_low, a_high, a_code)
-    _check(b_low, b_high, b_code)
+    a, b = _Side(a_low, a_high, a_code), _Side(b_low, b_high, b_code)
+    a.check()
+    b.check()
     check_limits(condition)
     bounds = Bounds(condition, a_shape, b_shape)
-    a_rows = np.flatnonzero(a_high - a_low <= bounds.longest_us(a_shape))
-    b_rows = np.flatnonzero(b_high - b_low <= bounds.longest_us(b_shape))
+    a_rows = np.flatnonzero(a.length <= bounds.longest_us(a_shape))
+    b_rows = np.flatnonzero(b.length <= bounds.longest_us(b_shape))
     parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     if len(a_rows) and len(b_rows):
-        sides = (a_low[a_rows], a_high[a_rows], b_low[b_rows], b_high[b_rows])
-        first, count, order = _stretches(bounds, *sides, a_code[a_rows], b_code[b_rows])
+        a, b = a.take(a_rows), b.take(b_rows)
+        first, count, order = _stretches(bounds, a, b)
         for row, place in _chunks(first, count):
-            i, j, p = _decide(row, order[place], *sides, bounds, probability)
+            i, j, p = _decide(row, order[place], a, b, bounds, probability)
             parts.append((a_rows[i], b_rows[j], p))
     i, j, p = (np.concatenate(column) for column in zip(*parts, strict=True))
     by_index = np.lexsort((j, i))
@@ -106,28 +133,18 @@ def _codes(key_a: Any, key_b: Any, a_count: int, b_count: int) -> tuple[Ints, In
     return code[: len(key_a)], code[len(key_a) :]
 
 
-def _check(t_min: Ints, t_max: Ints, code: Ints) -> None:
-    if not len(t_min) == len(t_max) == len(code):
-        raise ValueError(f"columns: found lengths {len(t_min)}, {len(t_max)}, {len(code)}, expected equal ones")
-    if (t_min > t_max).any():
-        at = int(np.flatnonzero(t_min > t_max)[0])
-        raise ValueError(f"interval {at}: found [{t_min[at]}, {t_max[at]}], expected the minimum first")
-
-
-def _stretches(
-    bounds: Bounds, a_min: Ints, a_max: Ints, b_min: Ints, b_max: Ints, a_code: Ints, b_code: Ints
-) -> tuple[Ints, Ints, Ints]:
+def _stretches(bounds: Bounds, a: _Side, b: _Side) -> tuple[Ints, Ints, Ints]:
     """For each row of A its range [first, first + count) in the order of B by (key, doubled middle)."""
-    low, high = bounds.middle_band(float((a_max - a_min).max()), float((b_max - b_min).max()))
-    middles, b_rank = np.unique(b_min + b_max, return_inverse=True)
+    low, high = bounds.middle_band(float(a.length.max()), float(b.length.max()))
+    middles, b_rank = np.unique(b.t_min + b.t_max, return_inverse=True)
     ranks = len(middles) + 1
-    order = np.argsort(b_code * ranks + b_rank, kind="stable")
-    place = (b_code * ranks + b_rank)[order]
-    a_middle = a_min + a_max
+    order = np.argsort(b.code * ranks + b_rank, kind="stable")
+    place = (b.code * ranks + b_rank)[order]
+    a_middle = a.t_min + a.t_max
     lowest = np.searchsorted(middles, a_middle + _integer(low), side="left")
     beyond = np.searchsorted(middles, a_middle + _integer(high), side="right")
-    first = np.searchsorted(place, a_code * ranks + lowest, side="left")
-    last = np.searchsorted(place, a_code * ranks + beyond, side="left")
+    first = np.searchsorted(place, a.code * ranks + lowest, side="left")
+    last = np.searchsorted(place, a.code * ranks + beyond, side="left")
     return first, last - first, order
 
 
@@ -146,17 +163,15 @@ def _chunks(first: Ints, count: Ints) -> Any:
         yield row, first[row] + flat - starts[row]
 
 
-def _decide(
-    i: Ints, j: Ints, a_min: Ints, a_max: Ints, b_min: Ints, b_max: Ints, bounds: Bounds, everywhere: bool
-) -> tuple[Ints, Ints, Floats]:
+def _decide(i: Ints, j: Ints, a: _Side, b: _Side, bounds: Bounds, everywhere: bool) -> tuple[Ints, Ints, Floats]:
     """The candidates that satisfy the condition; all probabilities are evaluated if `everywhere`."""
-    v, w = (a_max - a_min).astype(float), (b_max - b_min).astype(float)
-    maybe = ~bounds.never(a_min[i], v[i], b_min[j], w[j])
+    v, w = a.length.astype(float), b.length.astype(float)
+    maybe = ~bounds.never(a.t_min[i], v[i], b.t_min[j], w[j])
     i, j = i[maybe], j[maybe]
-    keep = bounds.sure(a_min[i], v[i], b_min[j], w[j])
+    keep = bounds.sure(a.t_min[i], v[i], b.t_min[j], w[j])
     p = np.ones(len(i))
     at = np.arange(len(i)) if everywhere else np.flatnonzero(~keep)
-    stamps = (a_min[i[at]], a_max[i[at]], b_min[j[at]], b_max[j[at]])
+    stamps = (a.t_min[i[at]], a.t_max[i[at]], b.t_min[j[at]], b.t_max[j[at]])
     p[at] = _probability(bounds.a_shape, *stamps[:2], bounds.b_shape, *stamps[2:], bounds.condition)
     ct = float(bounds.condition.ct)
     keep |= p >= ct - PROBABILITY_ERROR

@@ -65,8 +65,8 @@ PACKED = ("site", "gateway", "stream", "key")  # text columns with few distinct 
 LATE = READING.append(pa.field("reason", pa.string()))  # "late a": joined kept readings; "expired a": joined none
 
 
-class Step(NamedTuple):
-    """Output of one call: rows of `pairs.RESULT`, and late readings for the side output (LATE)."""
+class Pushed(NamedTuple):
+    """Output of one `feed`: rows of `pairs.RESULT`, and late readings for the side output (LATE)."""
 
     rows: pa.Table
     late: pa.Table
@@ -90,7 +90,7 @@ class OnlineCorrelation:
         """Readings in the state, both sides together."""
         return int(self._kept[0].num_rows + self._kept[1].num_rows)
 
-    def feed(self, a: pa.Table, b: pa.Table) -> Step:
+    def feed(self, a: pa.Table, b: pa.Table) -> Pushed:
         """Join these readings with the kept ones and each other; return the rows to emit at once, and the late readings."""
         before = [t.num_rows for t in self._kept]
         arrived = [self._admitted(0, a), self._admitted(1, b)]
@@ -102,7 +102,7 @@ class OnlineCorrelation:
         emitted += self._bound()
         rows = pa.concat_tables([RESULT.empty_table(), *emitted])
         self._count_emitted(rows)
-        return Step(rows, pa.concat_tables([late for _, late in arrived]))
+        return Pushed(rows, pa.concat_tables([late for _, late in arrived]))
 
     def advance(self, a_frontier_us: int | None, b_frontier_us: int | None) -> pa.Table:
         """Return the rows that are now final, and forget readings by the frontiers (None: unknown), which never fall."""
@@ -153,7 +153,7 @@ class OnlineCorrelation:
         self._kept = [rows.filter(pa.array(side == n)) for n in (0, 1)]
         self._emission.best = of_bytes(snapshot[1]).cast(RESULT)
 
-    def _admitted(self, side: int, arrived: pa.Table) -> Step:
+    def _admitted(self, side: int, arrived: pa.Table) -> Pushed:
         """Arrivals that are joined, with their mark (no repeats, none below the horizon), and the late arrivals."""
         arrived = arrived.select(READING.names).cast(READING)
         self.counts["readings"] += arrived.num_rows
@@ -174,7 +174,7 @@ class OnlineCorrelation:
         self.counts["beyond_length"] += self._too_long(side, new)
         mark = self._emission.first_mark(new, self._horizon[1]) if side == 0 else np.zeros(new.num_rows, np.int8)
         new = new.append_column(KEPT.field("mark"), pa.array(mark))
-        return Step(
+        return Pushed(
             new, arrived.filter(pa.array(late)).append_column(LATE.field("reason"), pa.array(reason, pa.string()))
         )
 

@@ -58,7 +58,7 @@ class Emission:
         return mark
 
     def at_arrival(self, new: pa.Table) -> list[pa.Table]:
-        """Rows for arriving readings of a that can match nothing; they are emitted at once."""
+        """Return result rows for arriving readings of a that can match nothing; they are emitted at once."""
         return [unmatched_rows(self._rule, new.filter(pc.equal(new["mark"], CLOSED)))] if self.unmatched else []
 
     def note_pairs(
