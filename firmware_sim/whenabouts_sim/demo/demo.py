@@ -182,19 +182,13 @@ class Demo:
 
         self.say("spark", f"last results ({judge().summary.expected_pairs} pairs in all by the rule's definition)")
         with self._reporter.waiting("Spark emits the last results"):
-            self._wait_while(stack, lambda: bool(judge().summary.absent), PAIRS_S)
-            self._wait_while(stack, lambda: bool((summary := thefts()) and summary.absent), THEFTS_S)
-            self._wait_while(stack, lambda: bool((summary := staff()) and summary.absent), TOGETHER_S)
+            stack.wait_while(lambda: bool(judge().summary.absent), PAIRS_S)
+            stack.wait_while(lambda: bool((summary := thefts()) and summary.absent), THEFTS_S)
+            stack.wait_while(lambda: bool((summary := staff()) and summary.absent), TOGETHER_S)
         self.say("spark", "no more results to wait for; ending the job")
         with self._reporter.waiting("Spark ends"):
             stack.parts["job"].stop()  # a repeat that it was about to emit is emitted by now
         return judge()
-
-    def _wait_while(self, stack: Stack, condition: Callable[[], bool], timeout_s: float) -> None:
-        deadline_s = time.monotonic() + timeout_s
-        while condition() and time.monotonic() < deadline_s:
-            stack.check()
-            time.sleep(0.5)
 
     def _progress(self, stack: Stack) -> None:
         made, landed = len(self._source.emitted()), stack.landed_count()

@@ -7,7 +7,6 @@ DEFINITELY. Each agent has another wrong clock. At the end the verdicts are comp
 
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -59,8 +58,8 @@ class OfficeRun:
                 self._source.go(time.monotonic_ns(), stack)
                 self._until(stack, time.monotonic() + self._source.duration_s + 0.5)
                 self.say("office", "closed; waiting for all to land and for the last verdicts")
-                self._wait_while(stack, lambda: not self._landed(stack), LANDED_S)
-                self._wait_while(stack, lambda: bool(self._judge(stack).absent), EMITTED_S)
+                stack.wait_while(lambda: not self._landed(stack), LANDED_S)
+                stack.wait_while(lambda: bool(self._judge(stack).absent), EMITTED_S)
                 job = stack.parts["job"]
                 job.stop()  # a repeat that it was about to emit is emitted by now
                 return self._judge(stack)
@@ -106,12 +105,6 @@ class OfficeRun:
         statuses = [stack.status(gateway) or {} for gateway in self._gateways]
         quiet = all(s and not s["spool"]["readings"] and not s["group"]["values"].get("present") for s in statuses)
         return quiet and len(stack.landed()) >= sum(not e.damaged for e in self._source.emitted())
-
-    def _wait_while(self, stack: Stack, condition: Callable[[], bool], timeout_s: float) -> None:
-        deadline_s = time.monotonic() + timeout_s
-        while condition() and time.monotonic() < deadline_s:
-            stack.check()
-            time.sleep(0.5)
 
     def _judge(self, stack: Stack) -> TogetherSummary:
         emitted = self._source.emitted()

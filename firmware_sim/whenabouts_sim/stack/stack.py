@@ -25,6 +25,7 @@ from whenabouts_sim.world.world import SimReader
 
 STOP_S = 20.0  # after this a process that was asked to end is killed
 POLL_S = 0.05
+RESULTS_POLL_S = 0.5  # conditions on results read all of them
 
 _LANDED_COLUMNS = ["gateway", "stream", "key", "boot", "seq", "t_min", "t_max"]
 
@@ -227,6 +228,13 @@ class Stack:
             if time.monotonic() > deadline_s:
                 raise PartError(f"{what}: not so within {timeout_s:.0f} s; logs are in {self.folder / 'log'}")
             time.sleep(POLL_S)
+
+    def wait_while(self, condition: Callable[[], bool], timeout_s: float) -> None:
+        """Wait while condition holds, at most this long; PartError if a part ends."""
+        deadline_s = time.monotonic() + timeout_s
+        while condition() and time.monotonic() < deadline_s:
+            self.check()
+            time.sleep(RESULTS_POLL_S)
 
     def landed(self) -> list[Landed]:
         """Every row of the landing that is a sighting, repeats included, in the order of arrival."""
