@@ -41,7 +41,7 @@ def progress(
 def progress_lines(
     label: str, total: int, unit: str, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Advance]:
-    """Like `progress` without a terminal; each line goes to `say`."""
+    """Report progress as `progress` does, without a terminal: as lines, each given to `say`."""
     pace = _Pace(label, total, unit, clock)
 
     def report(count: int) -> None:

@@ -31,6 +31,7 @@ from whenabouts_cloud.jobs.latwin import LATWIN  # noqa: E402
 from whenabouts_cloud.jobs.metrics import total  # noqa: E402
 from whenabouts_cloud.jobs.session.session import start_session  # noqa: E402
 from whenabouts_cloud.jobs.streaming import start_query  # noqa: E402
+from whenabouts_cloud.jobs.work import QueryOptions  # noqa: E402
 from whenabouts_cloud.landing.schema import SCHEMA  # noqa: E402
 from whenabouts_cloud.latwin.shard.report import reports_of  # noqa: E402
 from whenabouts_cloud.latwin.shard.shard import LatwinShard  # noqa: E402
@@ -152,7 +153,7 @@ def main() -> None:
             out = Path(scratch) / f"out-{name}"
             land(landing, table, options.groups, parts, 0)
             report = lambda *emitted: counts.extend(emitted[2])  # noqa: E731
-            query = start_query(LATWIN, {0: RULE}, spark, landing, out, options.shards, 0.0, report)
+            query = start_query(LATWIN, {0: RULE}, spark, QueryOptions(landing, out, options.shards, 0.0), report)
             for at in range(1, parts):
                 query.processAllAvailable()
                 land(landing, table, options.groups, parts, at)

@@ -30,7 +30,7 @@ from whenabouts_cloud.correlation import Condition  # noqa: E402
 from whenabouts_cloud.jobs.session.session import start_session  # noqa: E402
 from whenabouts_cloud.spark import within_probability  # noqa: E402
 from whenabouts_cloud.spark.native import timing_join  # noqa: E402
-from whenabouts_cloud.spark.sorted_files import correlate_files  # noqa: E402
+from whenabouts_cloud.spark.sorted_files import Columns, Fold, correlate_files  # noqa: E402
 
 D_US, RATE, SHORTEST_US, LONGEST_US = 500_000, 10, 20_000, 300_000
 CONDITION = Condition("within", d=D_US, confidence="0.8")
@@ -119,7 +119,7 @@ def main() -> None:
                     scan.agg(F.sum(F.col("t_min").bitwiseXOR(F.col("t_max")) + F.col("id"))).first() and None
                 ),
                 "slab per task, kernel": lambda a=a, b=b: summed(
-                    correlate_files(spark, a, b, CONDITION, carry=("id",), fold=fold, schema=SCHEMA)
+                    correlate_files(spark, a, b, CONDITION, Columns(carry=("id",)), fold=Fold(fold, SCHEMA))
                 ),
                 "native buckets, exact": lambda f=frames: digest(timing_join(*f, CONDITION, probability=False)),
             }

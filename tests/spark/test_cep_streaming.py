@@ -27,6 +27,7 @@ from whenabouts_cloud.jobs.metrics import total
 from whenabouts_cloud.jobs.output.sink import read_results
 from whenabouts_cloud.jobs.packing import rule_of
 from whenabouts_cloud.jobs.streaming import start_query
+from whenabouts_cloud.jobs.work import QueryOptions
 from whenabouts_cloud.rules.current import RunningRules
 
 FOREVER_US = EPOCH_US + 10**9
@@ -47,8 +48,8 @@ class Run:
 
     def start(self):
         running = self.job if isinstance(self.job, RunningRules) else RunningRules.of([self.job])
-        folders = self.landing, self.out
-        self.query = start_query(CEP, running.rules, self.spark, *folders, self.shards, 0.0, self.report, running.gone)
+        options = QueryOptions(self.landing, self.out, self.shards, 0.0)
+        self.query = start_query(CEP, running.rules, self.spark, options, self.report, running.gone)
 
     def step(self):
         """Process everything that has landed."""

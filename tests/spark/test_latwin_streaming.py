@@ -23,6 +23,7 @@ from support.search import SEED
 from whenabouts_cloud.jobs.latwin import LATWIN
 from whenabouts_cloud.jobs.metrics import total
 from whenabouts_cloud.jobs.streaming import start_query
+from whenabouts_cloud.jobs.work import QueryOptions
 from whenabouts_cloud.latwin.shard.shard import LatwinShard
 
 ENDS = 2 if SEED else 1  # micro-batches after the one that reads the last watermark
@@ -42,8 +43,8 @@ class Run:
         self.counts += counts
 
     def start(self):
-        folders = self.landing, self.out
-        self.query = start_query(LATWIN, {0: self.job}, self.spark, *folders, self.shards, 0.0, self.report)
+        options = QueryOptions(self.landing, self.out, self.shards, 0.0)
+        self.query = start_query(LATWIN, {0: self.job}, self.spark, options, self.report)
 
     def step(self):
         """Process everything that has landed."""

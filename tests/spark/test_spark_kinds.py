@@ -17,8 +17,9 @@ from whenabouts_cloud.jobs.correlate import CORRELATION
 from whenabouts_cloud.jobs.landing import belongs_to
 from whenabouts_cloud.jobs.metrics import total
 from whenabouts_cloud.jobs.streaming import start_query
+from whenabouts_cloud.jobs.work import QueryOptions
 from whenabouts_cloud.spark.native import timing_join
-from whenabouts_cloud.spark.sorted_files import DisorderError, correlate_files
+from whenabouts_cloud.spark.sorted_files import Columns, DisorderError, correlate_files
 
 FOREVER_US = EPOCH_US + 10**9
 GATEWAYS = ["g0", "g1", "g2", "g3", "g4"]
@@ -106,7 +107,9 @@ def test_the_stream_emits_what_the_batch_emits_through_a_restart(spark, tmp_path
     watermark(landing, dict.fromkeys(GATEWAYS, EPOCH_US - 10**10), 0, STREAMS)
 
     def start():
-        return start_query(CORRELATION, {0: some}, spark, landing, out, 2, 0.0, lambda *x: counts.extend(x[2]))
+        return start_query(
+            CORRELATION, {0: some}, spark, QueryOptions(landing, out, 2, 0.0), lambda *x: counts.extend(x[2])
+        )
 
     query = start()
     try:
@@ -131,7 +134,9 @@ def test_late_readings_go_to_the_side_output_beside_the_result(spark, tmp_path):
     landing, out, counts = tmp_path / "landing", tmp_path / "out", []
     land(landing, [reading("g0", 0, "dock/tags", "x", EPOCH_US, EPOCH_US + 1)], 0)
     watermark(landing, {"g0": EPOCH_US, "g1": EPOCH_US}, 0, STREAMS)
-    query = start_query(CORRELATION, {0: some}, spark, landing, out, 1, 0.0, lambda *x: counts.extend(x[2]))
+    query = start_query(
+        CORRELATION, {0: some}, spark, QueryOptions(landing, out, 1, 0.0), lambda *x: counts.extend(x[2])
+    )
     try:
         query.processAllAvailable()
         for n in (1, 2):
@@ -175,7 +180,7 @@ def test_slabs_of_files_and_buckets_of_frames_give_the_pairs_of_the_kernel(spark
     i, j, p = api.correlate(*ends, condition, *keys, probability=True)
     expected = {(x, y): q for x, y, q in zip(i.tolist(), j.tolist(), p.tolist(), strict=True)}
     assert len(expected) > 100
-    slabs = correlate_files(spark, a, b, condition, key="key" if keyed else None, carry=("id",), slab_rows=40)
+    slabs = correlate_files(spark, a, b, condition, Columns(key="key" if keyed else None, carry=("id",)), slab_rows=40)
     frames = [spark.read.parquet(*side) for side in (a, b)]
     buckets = timing_join(*frames, condition, keys=("key",) if keyed else ())
     for frame in (slabs, buckets):

@@ -13,6 +13,7 @@ from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.jobs.correlate import CORRELATION
 from whenabouts_cloud.jobs.metrics import total
 from whenabouts_cloud.jobs.streaming import start_query
+from whenabouts_cloud.jobs.work import QueryOptions
 
 STREAMS = ("dock/tags", "shelf/1", "shelf/2/left", "shelf")
 FOREVER_US = EPOCH_US + 10**9
@@ -34,8 +35,8 @@ class Run:
         self.counts += counts
 
     def start(self):
-        folders = self.landing, self.out
-        self.query = start_query(CORRELATION, {0: self.job}, self.spark, *folders, self.shards, 0.0, self.report)
+        options = QueryOptions(self.landing, self.out, self.shards, 0.0)
+        self.query = start_query(CORRELATION, {0: self.job}, self.spark, options, self.report)
 
     def step(self):
         """Process everything that has landed."""

@@ -1,1 +1,1 @@
-"""Connections to the broker: who asks, and what cannot be reached."""
+"""Connections to the broker: address and credentials, errors, and the client that publishes rules."""

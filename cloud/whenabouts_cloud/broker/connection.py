@@ -1,4 +1,4 @@
-"""Who asks the broker, and the error of a broker that cannot be used."""
+"""Credentials for the broker, and the error of a broker that cannot be used."""
 
 from dataclasses import dataclass
 

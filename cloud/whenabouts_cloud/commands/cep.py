@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whenabouts_cloud.commands.job_options import job_options, rule_name_option
 from whenabouts_cloud.commands.lines import count_text, match_text
+from whenabouts_cloud.commands.options import job_options, rule_name_option
 from whenabouts_cloud.jobs.rule_follower import RuleFollower, rules_of
 from whenabouts_cloud.jobs.runner import run
 from whenabouts_cloud.jobs.work import Notice, Options, Work, choose_rule
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from whenabouts_cloud.jobs.output.sink import Report
+    from whenabouts_cloud.jobs.output.sink import OnBatch
 
 EXAMPLE = """\b
 Example:
@@ -82,20 +82,19 @@ def work_of(rules: list[CepRule], options: Options, following: RuleFollower | No
 
         return publish_whole(CEP, rules, spark, options.landing, options.out, options.shards)
 
-    def follow(spark: "SparkSession", report: "Report") -> "StreamingQuery":
+    def follow(spark: "SparkSession", report: "OnBatch") -> "StreamingQuery":
         from whenabouts_cloud.jobs.cep import CEP
         from whenabouts_cloud.jobs.streaming import start_query
 
         running = RunningRules.of(rules) if following is None else following.adopt()
-        chosen = options.landing, options.out, options.shards, options.trigger
-        return start_query(CEP, running.rules, spark, *chosen, report, running.gone)
+        return start_query(CEP, running.rules, spark, options.query, report, running.gone)
 
     def line(result: dict[str, Any]) -> str:
         several = following is not None and len(following.running.rules) > 1
         text = count_text(result) if counts else match_text(result)
         return f"{result['rule']}  {text}" if several else text
 
-    work = Work(rules, options.out, "counts" if counts else "matches", line, _TROUBLES, once, follow, _notices)
+    work = Work(rules, options.out, "counts" if counts else "matches", line, _PROBLEM_TEXTS, once, follow, _notices)
     if following is None:
         return work
     running = following
@@ -114,7 +113,7 @@ def _notices(counts: dict[str, Any]) -> list[Notice]:
     return full + unheard + ungrouped
 
 
-_TROUBLES = {
+_PROBLEM_TEXTS = {
     "retracted": "retracted",
     "late": "late (in the side output, OUT/_late)",
     "beyond_time": "with a stamp out of range",

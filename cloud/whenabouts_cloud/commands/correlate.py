@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whenabouts_cloud.commands.job_options import job_options, rule_name_option
 from whenabouts_cloud.commands.lines import pair_text
+from whenabouts_cloud.commands.options import job_options, rule_name_option
 from whenabouts_cloud.jobs.runner import run
 from whenabouts_cloud.jobs.work import Options, Work, choose_rule
 from whenabouts_cloud.rules import CorrelateRule
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from whenabouts_cloud.jobs.output.sink import Report
+    from whenabouts_cloud.jobs.output.sink import OnBatch
 
 EXAMPLE = """\b
 Example:
@@ -52,17 +52,16 @@ def work_of(rule: CorrelateRule, options: Options) -> Work:
 
         return publish_whole(CORRELATION, [rule], spark, options.landing, options.out, options.shards)
 
-    def follow(spark: "SparkSession", report: "Report") -> "StreamingQuery":
+    def follow(spark: "SparkSession", report: "OnBatch") -> "StreamingQuery":
         from whenabouts_cloud.jobs.correlate import CORRELATION
         from whenabouts_cloud.jobs.streaming import start_query
 
-        chosen = options.landing, options.out, options.shards, options.trigger
-        return start_query(CORRELATION, {0: rule}, spark, *chosen, report)
+        return start_query(CORRELATION, {0: rule}, spark, options.query, report)
 
-    return Work([rule], options.out, "pairs", pair_text, _TROUBLES, once, follow)
+    return Work([rule], options.out, "pairs", pair_text, _PROBLEM_TEXTS, once, follow)
 
 
-_TROUBLES = {
+_PROBLEM_TEXTS = {
     "unmatched": "unmatched",
     "late": "late (in the side output, OUT/_late)",
     "expired": "too late to be joined",

@@ -13,9 +13,9 @@ import click
 
 from whenabouts_cloud.commands.rule_file import JSON, RULES, exit_with_mistakes, load_or_exit, print_json
 from whenabouts_cloud.rules import CepRule, LatwinRule, Rule
-from whenabouts_cloud.rules.explain import Explanation
-from whenabouts_cloud.rules.explain import explain as explanation
 from whenabouts_cloud.rules.explain_events import EventsExplained, explain_events, picture
+from whenabouts_cloud.rules.explain_pairs import Explanation
+from whenabouts_cloud.rules.explain_pairs import explain as explanation
 from whenabouts_cloud.rules.explain_states import StatesExplained, explain_states
 from whenabouts_cloud.rules.explain_text import lines
 from whenabouts_cloud.rules.placement import GatewayStream, Placement, PlanError, compile_rules, place

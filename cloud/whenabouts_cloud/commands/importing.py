@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
+from whenabouts_cloud.commands.options import written_landing_option
 from whenabouts_cloud.durable import write_durably
 from whenabouts_cloud.importers.feeder import read_feeder
 from whenabouts_cloud.importers.orfid import read_orfid
@@ -42,8 +43,7 @@ def _of_logs(command: Command) -> Command:
     """Adds the arguments of every import of log files."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="One JSON object a file on stdout."),
-        click.option("--landing", required=True, type=click.Path(path_type=Path, file_okay=False), show_envvar=True,
-                     envvar="WHENABOUTS_LANDING", help="Folder of the Parquet files; made when absent."),
+        written_landing_option,
         click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False)),
     ):  # fmt: skip
         command = option(command)

@@ -9,7 +9,7 @@ import click
 
 from whenabouts_cloud.broker.connection import BrokerError
 from whenabouts_cloud.commands.broker_options import broker_options, credentials
-from whenabouts_cloud.commands.log_options import log_format_option, metrics_file_option
+from whenabouts_cloud.commands.options import log_format_option, metrics_file_option, written_landing_option
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing_writer import Landing, LandingError
 from whenabouts_cloud.ingest.metrics import metrics
@@ -24,8 +24,7 @@ END_S = 15.0  # far longer than a flush and a disconnect take
 
 @click.command()
 @broker_options
-@click.option("--landing", required=True, type=click.Path(path_type=Path, file_okay=False), envvar="WHENABOUTS_LANDING",
-              show_envvar=True, help="Folder of the Parquet files; made when absent.")  # fmt: skip
+@written_landing_option
 @click.option("--client-id", help="Name of the session at the broker; kept in the landing by default.")
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stdout.")
 @metrics_file_option("every 2 s")

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whenabouts_cloud.commands.job_options import job_options, rule_name_option
 from whenabouts_cloud.commands.lines import verdict_text
+from whenabouts_cloud.commands.options import job_options, rule_name_option
 from whenabouts_cloud.jobs.runner import run
 from whenabouts_cloud.jobs.work import Notice, Options, Work, choose_rule
 from whenabouts_cloud.landing.schema import SCHEMA
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from whenabouts_cloud.jobs.output.sink import Report
+    from whenabouts_cloud.jobs.output.sink import OnBatch
 
 EXAMPLE = """\b
 Example:
@@ -84,14 +84,13 @@ def work_of(rule: LatwinRule, options: Options) -> Work:
 
         return publish_whole(LATWIN, [rule], spark, options.landing, options.out, options.shards)
 
-    def follow(spark: "SparkSession", report: "Report") -> "StreamingQuery":
+    def follow(spark: "SparkSession", report: "OnBatch") -> "StreamingQuery":
         from whenabouts_cloud.jobs.latwin import LATWIN
         from whenabouts_cloud.jobs.streaming import start_query
 
-        chosen = options.landing, options.out, options.shards, options.trigger
-        return start_query(LATWIN, {0: rule}, spark, *chosen, report)
+        return start_query(LATWIN, {0: rule}, spark, options.query, report)
 
-    return Work([rule], options.out, "verdicts", verdict_text, _TROUBLES, once, follow, _notices)
+    return Work([rule], options.out, "verdicts", verdict_text, _PROBLEM_TEXTS, once, follow, _notices)
 
 
 def _notices(counts: dict[str, Any]) -> list[Notice]:
@@ -100,7 +99,7 @@ def _notices(counts: dict[str, Any]) -> list[Notice]:
     return [*missing, *(Notice("group.mistake", f"Mistake: {text}", "mistake", text) for text in counts["mistakes"])]
 
 
-_TROUBLES = {
+_PROBLEM_TEXTS = {
     "retracted": "retracted",
     "late": "late",
     "given_up": "states given up as lost",

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from whenabouts_cloud.commands import cep, correlate, latwin
-from whenabouts_cloud.commands.job_options import job_options
+from whenabouts_cloud.commands.options import job_options
 from whenabouts_cloud.jobs.runner import run
 from whenabouts_cloud.jobs.work import Options, Work
 from whenabouts_cloud.rules import RuleError, RuleFile, load_rules

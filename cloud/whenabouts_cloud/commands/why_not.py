@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import pyarrow as pa
 
+from whenabouts_cloud.commands.options import landing_option, rule_name_option
 from whenabouts_cloud.display_time import headline, shown
 from whenabouts_cloud.frontier.times import INT64_MAX
+from whenabouts_cloud.jobs.work import choose_rule
 from whenabouts_cloud.landing.schema import IDENTITY, SCHEMA
 from whenabouts_cloud.pattern.expressions import FIELDS, split_column
-from whenabouts_cloud.rules import CepRule, RuleError, load_rules
+from whenabouts_cloud.rules import CepRule
 from whenabouts_protocol.reading import NO_EVENT_KINDS
 
 if TYPE_CHECKING:
@@ -37,11 +39,11 @@ Example:
 @click.command("why-not", epilog=EXAMPLE)
 @click.argument("key", metavar="KEY")
 @click.argument("time", metavar="TIME")
-@click.option("--landing", required=True, type=click.Path(path_type=Path), help="Folder the ingest lands readings in.")
+@landing_option()
 @click.option(
     "--rule", "rule_file", required=True, type=click.Path(path_type=Path), help="File with streams and rules."
 )
-@click.option("--rule-name", help="Which rule, if the file has several.")
+@rule_name_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def why_not_command(key: str, time: str, landing: Path, rule_file: Path, rule_name: str | None, as_json: bool) -> None:
     """Explain why a rule about an order of events emitted no match for KEY around TIME, or which match it emitted.
@@ -52,7 +54,7 @@ def why_not_command(key: str, time: str, landing: Path, rule_file: Path, rule_na
     from whenabouts_cloud.cep.explain.explanation import lines
     from whenabouts_cloud.cep.explain.why_not import why_not  # loads numba
 
-    rule, time_us = _rule(rule_file, rule_name), _time_us(time)
+    rule, time_us = choose_rule(rule_file, rule_name, CepRule), _time_us(time)
     if not landing.is_dir():
         raise click.UsageError(f"--landing: found no folder {landing}, expected what the ingest writes")
     rows, repeats, cut = read_rows(landing, rule, key, time_us)
@@ -164,21 +166,6 @@ def _json(text: str | None) -> Any:
         return None if text is None else json.loads(text)
     except ValueError:  # not written by the ingest: no value
         return None
-
-
-def _rule(file: Path, name: str | None) -> CepRule:
-    try:
-        rules = load_rules(file).cep_rules
-    except RuleError as error:
-        raise click.UsageError(str(error)) from None
-    names = ", ".join(rule.name for rule in rules) or "none"
-    chosen = [rule for rule in rules if name in (None, rule.name)]
-    if len(chosen) == 1:
-        return chosen[0]
-    if name is None and rules:
-        raise click.UsageError(f"{file}: found the rules {names}, expected --rule-name with one of them")
-    wanted = "a rule about an order of events" if name is None else f"--rule-name {name}"
-    raise click.UsageError(f"{file}: found {names} about an order of events, expected {wanted}")
 
 
 def _time_us(text: str) -> int:

@@ -1,6 +1,6 @@
 """Runs a rule over a whole landing as one Spark job; the results equal the final results of the streaming job.
 
-Cost: one scan, packed into one shuffle of few large rows (`packing`). Landings of more than `Engine.group_rows` rows are
+Cost: one scan, packed into one shuffle of few large rows (`packing`). Landings of more than `EngineJob.group_rows` rows are
 counted first, and shards that are cut need quantiles of their readings' times. A group is held in memory whole.
 
 A shard that is too large is cut in time, for any distribution: a burst, one reading from 1970, one very frequent key.
@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from whenabouts_cloud.frontier.times import FURTHEST_US, INT64_MAX, INT64_MIN
-from whenabouts_cloud.jobs.engine import AnyRule, Engine, Ints, Routed, Slab
+from whenabouts_cloud.jobs.engine import AnyRule, EngineJob, Ints, Routed, TimeSlab
 from whenabouts_cloud.jobs.landing import latest_watermarks, read_readings
 from whenabouts_cloud.jobs.output.sink import ResultSink
 from whenabouts_cloud.jobs.output.task_files import WRITTEN, Write
@@ -33,7 +33,7 @@ MAX_SLABS = 512  # of time in a shard
 
 
 def publish_whole(
-    engine: Engine[AnyRule],
+    engine: EngineJob[AnyRule],
     rules: Sequence[AnyRule],
     spark: "SparkSession",
     landing: Path,
@@ -51,7 +51,7 @@ def publish_whole(
 
 
 def run_whole(
-    engine: Engine[AnyRule],
+    engine: EngineJob[AnyRule],
     rule: AnyRule,
     spark: "SparkSession",
     landing: str,
@@ -91,7 +91,7 @@ def run_whole(
 
 
 def _into_slabs(
-    engine: Engine[AnyRule], rule: AnyRule, slabs: list[Slab], _: int, routed: Routed
+    engine: EngineJob[AnyRule], rule: AnyRule, slabs: list[TimeSlab], _: int, routed: Routed
 ) -> Iterable[tuple[Ints, Ints]]:
     """Yield the places of the rows that each slab needs, with the slab's number."""
     inside = engine.inside(rule, routed.table, routed.rows)
@@ -100,7 +100,7 @@ def _into_slabs(
         yield at, np.full(len(at), number)
 
 
-def slabs_of(readings: "DataFrame", time: "Column", reach: Callable[[int], int], group_rows: int) -> list[Slab]:
+def slabs_of(readings: "DataFrame", time: "Column", reach: Callable[[int], int], group_rows: int) -> list[TimeSlab]:
     """Slabs that cover all of time for every shard of `readings`, one for a small shard; no slabs if all are small.
 
     Cost: a pass over the readings to count them, another for the quantiles of shards that are too large.
@@ -120,7 +120,7 @@ def slabs_of(readings: "DataFrame", time: "Column", reach: Callable[[int], int],
     slabs = []
     for shard in sorted(sizes):
         inner, far = borders.get(shard, ([], 0))
-        slabs += [Slab(shard, *ends, far) for ends in itertools.pairwise([INT64_MIN, *inner, INT64_MAX])]
+        slabs += [TimeSlab(shard, *ends, far) for ends in itertools.pairwise([INT64_MIN, *inner, INT64_MAX])]
     return slabs
 
 

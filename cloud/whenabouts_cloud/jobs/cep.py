@@ -24,7 +24,7 @@ from whenabouts_cloud.cep.shard.shard import CepShard
 from whenabouts_cloud.cep.shard.views import MARK, RUN, STATE, Views, runs_of
 from whenabouts_cloud.frontier.gateways import Watermark, gateways_of
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
-from whenabouts_cloud.jobs.engine import Engine, Mask, Routed, Slab
+from whenabouts_cloud.jobs.engine import EngineJob, Mask, Routed, TimeSlab
 from whenabouts_cloud.jobs.landing import belongs_to_any, shard_of_key
 from whenabouts_cloud.landing.schema import STAMPED
 from whenabouts_cloud.rules.model import CepRule, Stream
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-class Cep(Engine[CepRule]):
+class Cep(EngineJob[CepRule]):
     """Jobs of rules that either all have COUNT or all have not."""
 
     columns = (*STAMPED, "kind", "value", "unit", "attrs", "vclock")
@@ -83,7 +83,7 @@ class Cep(Engine[CepRule]):
         return emitted.select(*STATE).mapInArrow(_pack_views, "table string, rows binary")
 
     def whole(
-        self, rule: CepRule, tables: Mapping[str, pa.Table], watermarks: Sequence[Watermark], slab: Slab | None
+        self, rule: CepRule, tables: Mapping[str, pa.Table], watermarks: Sequence[Watermark], slab: TimeSlab | None
     ) -> StepOutput:
         if rule.count:
             return _counted(rule, tables["events"])
@@ -97,11 +97,11 @@ class Cep(Engine[CepRule]):
             return None
         return F.col("t_min"), lambda longest: rule.pattern.window_us + 2 * max(longest, rule.longest_us) + 1
 
-    def inside(self, rule: CepRule, table: str, rows: pa.Table) -> Callable[[Slab], Mask]:
+    def inside(self, rule: CepRule, table: str, rows: pa.Table) -> Callable[[TimeSlab], Mask]:
         types = rows["type"].to_numpy()
         t, t_max = (moved(rule, types, rows[name].to_numpy()) for name in ("t_min", "t_max"))
 
-        def inside(slab: Slab) -> Mask:
+        def inside(slab: TimeSlab) -> Mask:
             needed: Mask = np.ones(len(t), bool)
             if slab.low != INT64_MIN:
                 needed &= t_max >= slab.low - slab.reach
@@ -132,7 +132,7 @@ def _pack_views(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict({"table": ["views"], "rows": pa.array([to_bytes(known)], pa.binary())})
 
 
-def _matched(rule: CepRule, events: pa.Table, views: Views, slab: Slab | None) -> StepOutput:
+def _matched(rule: CepRule, events: pa.Table, views: Views, slab: TimeSlab | None) -> StepOutput:
     """Matches of one group. A reading in two slabs is counted in one of them only."""
     result = matches_of(rule, events, views)
     matches = result.matches

@@ -20,7 +20,7 @@ from whenabouts_cloud.correlation.pairs import READING, RESULT, condition_of, co
 from whenabouts_cloud.correlation.stream.shard import CorrelationShard
 from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
-from whenabouts_cloud.jobs.engine import Engine, Ints, Mask, Routed, Slab
+from whenabouts_cloud.jobs.engine import EngineJob, Ints, Mask, Routed, TimeSlab
 from whenabouts_cloud.jobs.landing import belongs_to, shard_of_key
 from whenabouts_cloud.rules.model import CorrelateRule, Stream
 from whenabouts_cloud.shard import StepOutput
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SIDES = ("a", "b")
 
 
-class Correlation(Engine[CorrelateRule]):
+class Correlation(EngineJob[CorrelateRule]):
     """Jobs of one rule CORRELATE."""
 
     columns = (*READING.names, "kind")
@@ -77,7 +77,11 @@ class Correlation(Engine[CorrelateRule]):
         return CorrelationShard(rule)
 
     def whole(
-        self, rule: CorrelateRule, tables: Mapping[str, pa.Table], watermarks: Sequence[Watermark], slab: Slab | None
+        self,
+        rule: CorrelateRule,
+        tables: Mapping[str, pa.Table],
+        watermarks: Sequence[Watermark],
+        slab: TimeSlab | None,
     ) -> StepOutput:
         """Results of a shard or slab; a copy of a reading in a neighbouring slab is not counted again."""
         sides = [self._with_home(rule, name, tables[name], slab) for name in SIDES]
@@ -97,13 +101,13 @@ class Correlation(Engine[CorrelateRule]):
         # An arithmetic shift is the floor of the half.
         return F.shiftright("t_min", 1) + F.shiftright("t_max", 1), lambda _: reach_us(rule)[0]
 
-    def inside(self, rule: CorrelateRule, table: str, rows: pa.Table) -> Callable[[Slab], Mask]:
+    def inside(self, rule: CorrelateRule, table: str, rows: pa.Table) -> Callable[[TimeSlab], Mask]:
         middle = _middles(rows)
         reach, shift = reach_us(rule) if table == "b" else (0, 0)
         # Moves the borders, as moving the middles could overflow.
         return lambda slab: _between(middle, _moved(slab.low, shift - reach), _moved(slab.high, shift + reach))
 
-    def _with_home(self, rule: CorrelateRule, name: str, rows: pa.Table, slab: Slab | None) -> pa.Table:
+    def _with_home(self, rule: CorrelateRule, name: str, rows: pa.Table, slab: TimeSlab | None) -> pa.Table:
         """Add a column `home`: true if the reading is counted in this slab."""
         home = np.ones(rows.num_rows, bool)
         if slab is not None:

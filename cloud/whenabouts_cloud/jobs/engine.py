@@ -25,7 +25,7 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
-class Slab(NamedTuple):
+class TimeSlab(NamedTuple):
     """The results of a shard that begin within [low, high), us since 1970 UTC; their readings may lie `reach` us outside."""
 
     shard: int
@@ -42,7 +42,7 @@ class Routed(NamedTuple):
     shard: Ints
 
 
-class Engine(ABC, Generic[AnyRule]):
+class EngineJob(ABC, Generic[AnyRule]):
     """One engine. Methods run in the driver and in tasks; an engine has no state."""
 
     columns: tuple[str, ...]
@@ -80,7 +80,7 @@ class Engine(ABC, Generic[AnyRule]):
 
     @abstractmethod
     def whole(
-        self, rule: AnyRule, tables: Mapping[str, pa.Table], watermarks: Sequence[Watermark], slab: Slab | None
+        self, rule: AnyRule, tables: Mapping[str, pa.Table], watermarks: Sequence[Watermark], slab: TimeSlab | None
     ) -> StepOutput:
         """The results of a shard, or of a slab of it, from all of its readings at once."""
 
@@ -103,10 +103,10 @@ class Engine(ABC, Generic[AnyRule]):
     def cut(self, rule: AnyRule) -> "tuple[Column, Callable[[int], int]] | None":
         """Time column and reach for cutting the shards of a batch; None if one result can hold readings any time apart.
 
-        The reach of a slab (`Slab`) is a function of the longest stamp, both in us.
+        The reach of a slab (`TimeSlab`) is a function of the longest stamp, both in us.
         """
         return None
 
-    def inside(self, rule: AnyRule, table: str, rows: pa.Table) -> Callable[[Slab], Mask]:
+    def inside(self, rule: AnyRule, table: str, rows: pa.Table) -> Callable[[TimeSlab], Mask]:
         """A function that marks the rows of a table that a slab needs."""
         raise NotImplementedError

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from whenabouts_cloud.frontier.gateways import Watermark
-from whenabouts_cloud.jobs.engine import Engine, Routed, Slab
+from whenabouts_cloud.jobs.engine import EngineJob, Routed, TimeSlab
 from whenabouts_cloud.jobs.landing import belongs_to_any
 from whenabouts_cloud.latwin.shard.report import COLUMNS, INVALID, REPORT, reports_of
 from whenabouts_cloud.latwin.shard.results import RESULT
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class Latwin(Engine[LatwinRule]):
+class Latwin(EngineJob[LatwinRule]):
     """Jobs of one rule about a group."""
 
     columns = COLUMNS
@@ -65,7 +65,7 @@ class Latwin(Engine[LatwinRule]):
         return LatwinShard(rule)
 
     def whole(
-        self, rule: LatwinRule, tables: Mapping[str, pa.Table], watermarks: Sequence[Watermark], slab: Slab | None
+        self, rule: LatwinRule, tables: Mapping[str, pa.Table], watermarks: Sequence[Watermark], slab: TimeSlab | None
     ) -> StepOutput:
         return LatwinShard(rule).step(tables, [watermarks], everything=True)
 

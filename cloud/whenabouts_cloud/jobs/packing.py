@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from whenabouts_cloud.blobs import to_bytes
 from whenabouts_cloud.frontier.gateways import Watermark
-from whenabouts_cloud.jobs.engine import AnyRule, Engine, Ints, Routed
+from whenabouts_cloud.jobs.engine import AnyRule, EngineJob, Ints, Routed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,14 +47,18 @@ def by_shard(number: int, routed: Routed) -> Iterable[tuple[Ints, Ints]]:
 
 
 def packed(
-    engine: Engine[AnyRule], rules: Mapping[int, AnyRule], readings: "DataFrame", shards: int, place: Place = by_shard
+    engine: EngineJob[AnyRule],
+    rules: Mapping[int, AnyRule],
+    readings: "DataFrame",
+    shards: int,
+    place: Place = by_shard,
 ) -> "DataFrame":
-    """Pack a frame of `Engine.readings` for rules by number; returns PACKED rows."""
+    """Pack a frame of `EngineJob.readings` for rules by number; returns PACKED rows."""
     return readings.mapInArrow(functools.partial(_pack, engine, dict(rules), shards, place), PACKED)
 
 
 def packed_watermarks(
-    engine: Engine[AnyRule], rules: Mapping[int, AnyRule], gone: Sequence[int], watermarks: "DataFrame", shards: int
+    engine: EngineJob[AnyRule], rules: Mapping[int, AnyRule], gone: Sequence[int], watermarks: "DataFrame", shards: int
 ) -> "DataFrame":
     """Pack a frame of `landing.follow_watermarks`: every group of a rule gets the watermarks that count for the rule.
 
@@ -71,7 +75,7 @@ def packed_row(group: int, table: str, rows: bytes) -> pa.RecordBatch:
 
 
 def tables_of(
-    engine: Engine[AnyRule], rule: AnyRule, rows: Iterable[tuple[str, bytes]]
+    engine: EngineJob[AnyRule], rule: AnyRule, rows: Iterable[tuple[str, bytes]]
 ) -> tuple[dict[str, pa.Table], list[list[Watermark]]]:
     """Unpack the rows of a group into the tables of its shard and its watermarks by stream."""
     parts: defaultdict[str, list[pa.Table]] = defaultdict(list)
@@ -89,7 +93,7 @@ def tables_of(
 
 
 def _pack(
-    engine: Engine[AnyRule], rules: dict[int, AnyRule], shards: int, place: Place, batches: Iterator[pa.RecordBatch]
+    engine: EngineJob[AnyRule], rules: dict[int, AnyRule], shards: int, place: Place, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         readings = pa.Table.from_batches([batch])
@@ -111,7 +115,7 @@ def _by_group(rows: pa.Table, at: Ints, group: Ints) -> Iterator[tuple[int, pa.T
 
 
 def _spread(
-    engine: Engine[AnyRule],
+    engine: EngineJob[AnyRule],
     rules: dict[int, AnyRule],
     gone: Sequence[int],
     shards: int,

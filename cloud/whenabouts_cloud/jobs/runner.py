@@ -263,7 +263,7 @@ class _Part:
         self._line: Callable[[dict[str, Any]], str] = json.dumps
         if not options.as_json:
             self._line = (lambda row: f"{row['rule']}  {work.line(row)}") if named else work.line
-        self.tally = Tally(self.output, work.unit, work.troubles)
+        self.tally = Tally(self.output, work.unit, work.problem_texts)
         self._logged: set[str] = set()
         self._landed = Landed(options.landing)
         self._query: StreamingQuery | None = None
@@ -331,7 +331,7 @@ class _Part:
         log.info(
             "job.summary",
             f"{had['readings']} readings, {had['repeats']} repeats dropped, {had[unit]} {unit}"
-            f"{self._troubles(had)}{names}",
+            f"{self._problems(had)}{names}",
             output=self.output, readings=had["readings"], repeats=had["repeats"], results=had[unit],
             late=had["late"], batches=self.tally.batches, silent=len(silent),
         )  # fmt: skip
@@ -355,7 +355,7 @@ class _Part:
         kept = sum(one["rows_kept"] for one in counts)
         log.info(
             "batch.done",
-            f"Batch {number}: {had['readings']} readings, {had[unit]} {unit}, {kept} kept{self._troubles(had)}",
+            f"Batch {number}: {had['readings']} readings, {had[unit]} {unit}, {kept} kept{self._problems(had)}",
             output=self.output, batch=number, readings=had["readings"], results=had[unit], kept=kept,
             late=had["late"], seconds=round(seconds, 3),
         )  # fmt: skip
@@ -380,8 +380,8 @@ class _Part:
     def _rules(self) -> Sequence[Rule]:
         return self._work.running() if self._work.running else self._work.rules
 
-    def _troubles(self, counts: Counter[str]) -> str:
-        return "".join(f", {counts[x]} {text}" for x, text in self._work.troubles.items() if counts[x])
+    def _problems(self, counts: Counter[str]) -> str:
+        return "".join(f", {counts[x]} {text}" for x, text in self._work.problem_texts.items() if counts[x])
 
     def _print(self, folder: Path) -> None:
         from whenabouts_cloud.jobs.output.sink import read_results

@@ -9,6 +9,7 @@ from whenabouts_cloud.jobs.batch import publish_whole
 from whenabouts_cloud.jobs.correlate import CORRELATION
 from whenabouts_cloud.jobs.session.session import start_session
 from whenabouts_cloud.jobs.streaming import start_query
+from whenabouts_cloud.jobs.work import QueryOptions
 from whenabouts_cloud.rules import CorrelateRule, parse_rules
 from whenabouts_protocol import Reading
 
@@ -31,7 +32,9 @@ def train(spark: "SparkSession", folder: Path) -> list[str]:
     rule = parse_rules(RULE).rules[0]
     assert isinstance(rule, CorrelateRule)
     publish_whole(CORRELATION, [rule], spark, landing.folder, folder / "once", 2)
-    query = start_query(CORRELATION, {0: rule}, spark, landing.folder, folder / "out", 2, 0, lambda *_: None)
+    query = start_query(
+        CORRELATION, {0: rule}, spark, QueryOptions(landing.folder, folder / "out", 2, 0), lambda *_: None
+    )
     query.processAllAvailable()
     query.stop()
     management = spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()  # type: ignore[union-attr]

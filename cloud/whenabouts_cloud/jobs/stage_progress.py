@@ -21,7 +21,7 @@ FEWEST = 2  # tasks of a stage that is shown; a single task has no progress befo
 END_S = 5.0  # longest wait for an answer of Java after the end of the job
 
 Show = Callable[[str, int, str], AbstractContextManager[Advance]]
-"""Like `progress.progress`: takes label, total and unit, gives a function that is called with the work done."""
+"""Takes label, total and unit, as `progress.progress` does; gives a function that is called with the work done."""
 
 
 class Stage(NamedTuple):

@@ -17,18 +17,18 @@ maxFilesPerTrigger must not be set, and starting on a long history reads all of 
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from whenabouts_cloud.jobs.engine import AnyRule, Engine
+from whenabouts_cloud.jobs.engine import AnyRule, EngineJob
 from whenabouts_cloud.jobs.landing import follow_readings, follow_watermarks
-from whenabouts_cloud.jobs.output.sink import Report, ResultSink
+from whenabouts_cloud.jobs.output.sink import OnBatch, ResultSink
 from whenabouts_cloud.jobs.output.task_files import WRITTEN, Write
 from whenabouts_cloud.jobs.packing import group_of, packed, packed_watermarks, rule_of, tables_of
+from whenabouts_cloud.jobs.work import QueryOptions
 from whenabouts_cloud.landing.schema import FRONTIER_DIR
 
 if TYPE_CHECKING:
@@ -39,22 +39,20 @@ STATE = "snapshot binary"
 
 
 def start_query(
-    engine: Engine[AnyRule],
+    engine: EngineJob[AnyRule],
     rules: Mapping[int, AnyRule],
     spark: "SparkSession",
-    landing: Path,
-    out: Path,
-    shards: int,
-    trigger_s: float,
-    report: Report | None = None,
+    options: QueryOptions,
+    report: OnBatch | None = None,
     gone: Sequence[int] = (),
 ) -> "StreamingQuery":
-    """Start publishing the results of rules below `out`, from its checkpoint if there is one.
+    """Start publishing the results of rules below `options.out`, from its checkpoint if there is one.
 
     The landing folder must exist; its folder of watermarks is made if the ingest has not yet done so, for Spark to watch.
     Rules may differ from those of the previous query, if that has no unfinished micro-batch: rules with new numbers see
     readings that land from now on, the state of rules in `gone` is removed with the next watermark.
     """
+    landing, out, shards, trigger_s = options
     (landing / FRONTIER_DIR).mkdir(exist_ok=True)
     make = functools.partial(_results, engine, rules, gone, spark, str(landing.resolve()), shards)
     sink = ResultSink(engine.results(next(iter(rules.values()))), out, report)
@@ -62,7 +60,7 @@ def start_query(
 
 
 def _results(
-    engine: Engine[AnyRule],
+    engine: EngineJob[AnyRule],
     rules: Mapping[int, AnyRule],
     gone: Sequence[int],
     spark: "SparkSession",
@@ -85,7 +83,7 @@ def _results(
 
 
 def _step(
-    engine: Engine[AnyRule],
+    engine: EngineJob[AnyRule],
     rules: dict[int, AnyRule],
     write: Write,
     key: tuple[int],

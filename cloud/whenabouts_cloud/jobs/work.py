@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from whenabouts_cloud.jobs.output.sink import Report
+    from whenabouts_cloud.jobs.output.sink import OnBatch
 
 OneRule = TypeVar("OneRule", CorrelateRule, CepRule, LatwinRule)
 
@@ -22,6 +22,15 @@ _COMMANDS = {
     CepRule: "whenabouts-cloud cep",
     LatwinRule: "whenabouts-cloud latwin",
 }
+
+
+class QueryOptions(NamedTuple):
+    """Folders, number of shards and shortest time between micro-batches of a query."""
+
+    landing: Path
+    out: Path
+    shards: int
+    trigger_s: float
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,11 @@ class Options:
     log_format: str
     metrics_file: Path | None
 
+    @property
+    def query(self) -> QueryOptions:
+        """The options of a query."""
+        return QueryOptions(self.landing, self.out, self.shards, self.trigger)
+
 
 class Notice(NamedTuple):
     """A warning to log once: its event, its sentence, and its subject as a field `name` with this value."""
@@ -54,7 +68,7 @@ class Work:
     """The work of a command on its rules, whose results go to `out`.
 
     `once` computes the result and returns the published folder and the counts; `follow` starts the query. `unit` names
-    results and their count, `line` formats one, `troubles` maps the names of further reported counts to their texts.
+    results and their count, `line` formats one, `problem_texts` maps the names of further reported counts to their texts.
     `changed()` is polled between micro-batches; True restarts the query by `follow` with the new rules, which `running()`
     then returns. `claim` binds the output folder where binding it to the rules does not suffice. `notices` derives from the
     counts of a shard or group what results wait for or lack; each notice is logged once.
@@ -64,9 +78,9 @@ class Work:
     out: Path
     unit: str
     line: Callable[[dict[str, Any]], str]
-    troubles: Mapping[str, str]
+    problem_texts: Mapping[str, str]
     once: "Callable[[SparkSession], tuple[Path, list[dict[str, Any]]]]"
-    follow: "Callable[[SparkSession, Report], StreamingQuery]"
+    follow: "Callable[[SparkSession, OnBatch], StreamingQuery]"
     notices: "Callable[[dict[str, Any]], list[Notice]]" = lambda counts: []
     changed: Callable[[], bool] = lambda: False
     claim: Callable[[], None] | None = None

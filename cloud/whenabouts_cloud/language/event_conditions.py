@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 from lark import Token
 
-from whenabouts_cloud.language.timing import Notes, duration
+from whenabouts_cloud.language.timing import Notes, UnreadableError, duration
 from whenabouts_cloud.pattern.elements import Event, Leaf, Negated
 from whenabouts_cloud.pattern.expressions import (
     FIELDS,
@@ -29,10 +29,6 @@ _JOINS: dict[str, Op] = {"any_holds": "or", "all_hold": "and"}
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
 
-class _Wrong(Exception):
-    """A mistake that has been noted; the expression around it cannot be read."""
-
-
 class Conditions:
     """Reads the conditions of one pattern; its elements are given, each with the token of its name."""
 
@@ -50,7 +46,7 @@ class Conditions:
             before = len(self._notes.mistakes)
             try:
                 truth = self._truth(one, 1)
-            except _Wrong:
+            except UnreadableError:
                 continue
             if len(self._notes.mistakes) == before and self._names_elements(truth, one):
                 self._read += [(expression, one) for expression in conjuncts(truth)]
@@ -85,28 +81,26 @@ class Conditions:
                 return False
         return True
 
-    def _fail(self, where: Any, text: str) -> _Wrong:
-        self._notes.add(where, text)
-        return _Wrong()
-
     def _truth(self, tree: Any, depth: int) -> Expression:
         expression: Expression | str = self._any(tree, depth)
         if isinstance(expression, Attribute):
             return Operation("!=", (expression, Constant(0.0)))
         if not isinstance(expression, str) and _is_truth(expression):
             return expression
-        raise self._fail(tree, f"found {_describe(expression)}, expected a condition as in a.value > 3")
+        raise self._notes.unreadable(tree, f"found {_describe(expression)}, expected a condition as in a.value > 3")
 
     def _number(self, tree: Any, depth: int) -> Expression:
         expression: Expression | str = self._any(tree, depth)
         if isinstance(expression, str) or _is_truth(expression):
-            raise self._fail(tree, f"found {_describe(expression)}, expected a number or an attribute")
+            raise self._notes.unreadable(tree, f"found {_describe(expression)}, expected a number or an attribute")
         return expression
 
     def _any(self, tree: Any, depth: int) -> Expression | str:
         """Read the expression of a tree; for a text return the text."""
         if depth > MAX_DEPTH:
-            raise self._fail(tree, f"found an expression nested more than {MAX_DEPTH} deep, expected no more")
+            raise self._notes.unreadable(
+                tree, f"found an expression nested more than {MAX_DEPTH} deep, expected no more"
+            )
         match tree.data:
             case "any_holds" | "all_hold":
                 operands = tuple(self._truth(child, depth + 1) for child in tree.children)
@@ -137,14 +131,16 @@ class Conditions:
         if len(numbers) == 2:
             for side, of in zip(numbers, (left, right), strict=True):
                 if _is_truth(side):
-                    raise self._fail(of, f"found {_describe(side)}, expected a number or an attribute")
+                    raise self._notes.unreadable(of, f"found {_describe(side)}, expected a number or an attribute")
             return Operation(cast(Op, str(sign)), tuple(numbers))
         text = next(x for x in operands if isinstance(x, str))
         attribute = operands[1] if isinstance(operands[0], str) else operands[0]
         if not isinstance(attribute, Attribute):
-            raise self._fail(tree, f'found "{text}" compared with {_describe(attribute)}, expected an attribute')
+            raise self._notes.unreadable(
+                tree, f'found "{text}" compared with {_describe(attribute)}, expected an attribute'
+            )
         if sign not in ("=", "!="):
-            raise self._fail(sign, f'found {sign} "{text}", expected = or !=: text has no order here')
+            raise self._notes.unreadable(sign, f'found {sign} "{text}", expected = or !=: text has no order here')
         return TextIs(attribute, text, str(sign) == "=")
 
     def _attribute(self, tree: Any) -> Attribute:
@@ -152,10 +148,10 @@ class Conditions:
         of = self._reference(reference)
         if not second:
             if first == "attrs":
-                raise self._fail(first, "found attrs, expected an attribute as in attrs.rssi")
+                raise self._notes.unreadable(first, "found attrs, expected an attribute as in attrs.rssi")
             return Attribute(of, str(first))
         if first != "attrs":
-            raise self._fail(first, f"found {first}.{second[0]}, expected {first} or attrs.{second[0]}")
+            raise self._notes.unreadable(first, f"found {first}.{second[0]}, expected {first} or attrs.{second[0]}")
         name = str(second[0])
         return Attribute(of, f"attrs.{name}" if name in FIELDS else name)
 
@@ -164,26 +160,28 @@ class Conditions:
         if len(tree.children) == 2:
             us = duration(tree, self._notes)
             if us is None:
-                raise _Wrong
+                raise UnreadableError
             return Constant(float(us))
         if not math.isfinite(float(number)):
-            raise self._fail(number, f"found a number of {len(number)} digits, expected one below 1e308")
+            raise self._notes.unreadable(number, f"found a number of {len(number)} digits, expected one below 1e308")
         return Constant(float(number))
 
     def _reference(self, tree: Any) -> Reference:
         name, *index = tree.children
         numbers = self._labels.get(str(name), [])
         if len(numbers) != 1:
-            raise self._fail(name, self._unknown(str(name), len(numbers)))
+            raise self._notes.unreadable(name, self._unknown(str(name), len(numbers)))
         if not index:
             return Reference(str(name))
         leaf = self._leaves[numbers[0]]
         if not isinstance(leaf, Event) or leaf.most == 1:
-            raise self._fail(index[0], f"found {name}[{index[0]}], expected {name}: it is not repeated")
+            raise self._notes.unreadable(index[0], f"found {name}[{index[0]}], expected {name}: it is not repeated")
         if index[0].type == "NUMBER":
             number = str(index[0])
             if "." in number or not 1 <= int(number) <= leaf.most:
-                raise self._fail(index[0], f"found {name}[{number}], expected a whole number from 1 to {leaf.most}")
+                raise self._notes.unreadable(
+                    index[0], f"found {name}[{number}], expected a whole number from 1 to {leaf.most}"
+                )
             return Reference(str(name), int(number))
         return Reference(str(name), cast(Literal["last", "prev"], index[0].lower()))
 

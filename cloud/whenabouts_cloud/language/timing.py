@@ -17,6 +17,10 @@ MAX_DURATION_US = 10 * 366 * 24 * UNITS_US["h"]  # ten years: far above any use,
 MAX_DECIMALS = 12  # of a confidence: keeps the exact comparison in small integers
 
 
+class UnreadableError(Exception):
+    """A mistake that has been noted; the expression around it cannot be read."""
+
+
 class Notes:
     """Collects mistakes with their places."""
 
@@ -27,6 +31,11 @@ class Notes:
         """Note a mistake at a token or tree."""
         at: Any = where if isinstance(where, Token) else where.meta
         self.mistakes.append(Mistake(at.line, at.column, text))
+
+    def unreadable(self, where: Any, text: str) -> UnreadableError:
+        """Note a mistake and return the error to raise, which ends the reading of the expression."""
+        self.add(where, text)
+        return UnreadableError()
 
 
 def duration(tree: Any, notes: Notes, signed: bool = False) -> int | None:

@@ -1,7 +1,7 @@
 """Formats explanations of rules as lines for people."""
 
-from whenabouts_cloud.rules.explain import Bounds, Explanation, Side
 from whenabouts_cloud.rules.explain_events import EventsExplained
+from whenabouts_cloud.rules.explain_pairs import Bounds, Explanation, Side
 from whenabouts_cloud.rules.explain_states import StatesExplained
 from whenabouts_cloud.rules.explain_states import lines as states_lines
 

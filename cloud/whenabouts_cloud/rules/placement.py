@@ -102,12 +102,12 @@ def compile_rules(placements: Iterable[Placement], site: str | None, gateway: st
 
 def lengths_us(stream: Stream, streams: Sequence[GatewayStream], longest_us: int) -> tuple[int, int]:
     """(shortest, longest) stamp to expect of a stream: as declared, as announced, and at most the longest that can match."""
-    rho, pi = stream.length_us or (0, longest_us)
+    shortest, longest = stream.length_us or (0, longest_us)
     known = [s.length_us_max for s in streams]
     if known and None not in known:
-        pi = min(pi, max(x for x in known if x is not None))
-    pi = min(pi, longest_us, MAX_SPAN_US)
-    return min(rho, pi), pi
+        longest = min(longest, max(x for x in known if x is not None))
+    longest = min(longest, longest_us, MAX_SPAN_US)
+    return min(shortest, longest), longest
 
 
 def _place(rule: Rule, streams: Sequence[GatewayStream]) -> Placement:

@@ -42,7 +42,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """Comparison of a value with another value, a number or a text."""
 
     sign: Sign
@@ -66,7 +66,7 @@ class Not:
 
 
 @dataclass(frozen=True)
-class All:
+class AllOf:
     """Conjunction of two or more predicates."""
 
     parts: "tuple[Predicate, ...]"
@@ -77,7 +77,7 @@ class All:
 
 
 @dataclass(frozen=True)
-class Some:
+class AnyOf:
     """Disjunction of two or more predicates."""
 
     parts: "tuple[Predicate, ...]"
@@ -99,7 +99,7 @@ class AtLeast:
         return f"{self.count} OF ({', '.join(part.text() for part in self.parts)})"
 
 
-Predicate = Value | Compared | Not | All | Some | AtLeast
+Predicate = Value | Comparison | Not | AllOf | AnyOf | AtLeast
 Alternative = dict[str, Predicate]
 """A conjunction: a local predicate for each stream that it names."""
 
@@ -124,7 +124,7 @@ def alternatives(predicate: Predicate) -> list[Alternative] | None:
     """
     try:
         conjunctions = _alternatives(predicate, True)
-    except _Joint:
+    except _NeedsSeveralGateways:
         return None
     return [
         one
@@ -144,16 +144,16 @@ def _truth(predicate: Predicate) -> Callable[[Values], bool | None]:
     match predicate:
         case Value():
             return lambda values: _compared("!=", values.get(predicate), 0.0)
-        case Compared(sign, left, right):
+        case Comparison(sign, left, right):
             if isinstance(right, Value):
                 return lambda values: _compared(sign, values.get(left), values.get(right))
             return lambda values: _compared(sign, values.get(left), right)
         case Not(part):
             inner = _truth(part)
             return lambda values: None if (truth := inner(values)) is None else not truth
-        case All(parts):
+        case AllOf(parts):
             return _at_least(len(parts), parts)
-        case Some(parts):
+        case AnyOf(parts):
             return _at_least(1, parts)
         case AtLeast(count, parts):
             return _at_least(count, parts)
@@ -171,7 +171,7 @@ def _at_least(count: int, parts: "tuple[Predicate, ...]") -> Callable[[Values], 
     return counted
 
 
-class _Joint(Exception):
+class _NeedsSeveralGateways(Exception):
     """A predicate of two streams that is no combination of local predicates."""
 
 
@@ -179,13 +179,13 @@ def _values(predicate: Predicate) -> Iterable[Value]:
     match predicate:
         case Value():
             yield predicate
-        case Compared(_, left, right):
+        case Comparison(_, left, right):
             yield left
             if isinstance(right, Value):
                 yield right
         case Not(part):
             yield from _values(part)
-        case All(parts) | Some(parts) | AtLeast(_, parts):
+        case AllOf(parts) | AnyOf(parts) | AtLeast(_, parts):
             for part in parts:
                 yield from _values(part)
 
@@ -198,14 +198,14 @@ def _alternatives(predicate: Predicate, wanted: bool) -> list[Alternative]:
     match predicate:
         case Not(part):
             return _alternatives(part, not wanted)
-        case All(parts) | Some(parts):
+        case AllOf(parts) | AnyOf(parts):
             parted = [_alternatives(part, wanted) for part in parts]
-            return _each(parted) if isinstance(predicate, All) == wanted else _any(parted)
+            return _each(parted) if isinstance(predicate, AllOf) == wanted else _any(parted)
         case AtLeast(count, parts):
             needed = count if wanted else len(parts) - count + 1
             parted = [_alternatives(part, wanted) for part in parts]
             return _any(_each(list(some)) for some in itertools.combinations(parted, needed))
-    raise _Joint
+    raise _NeedsSeveralGateways
 
 
 def _opposite(predicate: Predicate) -> Predicate:
@@ -232,12 +232,12 @@ def _both(a: Alternative, b: Alternative) -> Alternative:
     joined = dict(a)
     for name, more in b.items():
         parts = dict.fromkeys([*_conjuncts(joined[name]), *_conjuncts(more)]) if name in joined else {more: None}
-        joined[name] = next(iter(parts)) if len(parts) == 1 else All(tuple(parts))
+        joined[name] = next(iter(parts)) if len(parts) == 1 else AllOf(tuple(parts))
     return joined
 
 
 def _conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
-    return predicate.parts if isinstance(predicate, All) else (predicate,)
+    return predicate.parts if isinstance(predicate, AllOf) else (predicate,)
 
 
 def _implies(a: Alternative, b: Alternative) -> bool:

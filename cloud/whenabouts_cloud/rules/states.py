@@ -7,16 +7,16 @@ from typing import Any, Literal, NamedTuple, cast
 
 from lark import Token
 
-from whenabouts_cloud.language.timing import Notes
+from whenabouts_cloud.language.timing import Notes, UnreadableError
 from whenabouts_cloud.rules.state_predicate import (
     TURNED,
-    All,
+    AllOf,
+    AnyOf,
     AtLeast,
-    Compared,
+    Comparison,
     Not,
     Predicate,
     Sign,
-    Some,
     Value,
     alternatives,
     streams_of,
@@ -137,10 +137,6 @@ def _check_cost(state: GlobalState, holds: Any, widths: Any, notes: Notes) -> No
             )
 
 
-class _Wrong(Exception):
-    """A mistake that has been noted; the expression around it cannot be read."""
-
-
 class _Reader:
     """Reads the predicate of one rule."""
 
@@ -152,21 +148,19 @@ class _Reader:
         """Read a predicate, or return None with a note."""
         try:
             return self._predicate(tree, depth)
-        except _Wrong:
+        except UnreadableError:
             return None
-
-    def _fail(self, where: Any, text: str) -> _Wrong:
-        self._notes.add(where, text)
-        return _Wrong()
 
     def _predicate(self, tree: Any, depth: int) -> Predicate:
         if depth > MAX_NESTED:
-            raise self._fail(tree, f"found a predicate nested more than {MAX_NESTED} deep, expected no more")
+            raise self._notes.unreadable(
+                tree, f"found a predicate nested more than {MAX_NESTED} deep, expected no more"
+            )
         match tree.data:
             case "any_holds":
-                return Some(self._parts(tree.children, depth))
+                return AnyOf(self._parts(tree.children, depth))
             case "all_hold":
-                return All(self._parts(tree.children, depth))
+                return AllOf(self._parts(tree.children, depth))
             case "denied":
                 return Not(self._predicate(tree.children[0], depth + 1))
             case "at_least":
@@ -176,23 +170,27 @@ class _Reader:
         value = self._side(tree.children[0])
         if isinstance(value, Value):
             return value
-        raise self._fail(tree, f"found {_describe(value)}, expected a name or a comparison as in phone.room = 2")
+        raise self._notes.unreadable(
+            tree, f"found {_describe(value)}, expected a name or a comparison as in phone.room = 2"
+        )
 
     def _parts(self, trees: Any, depth: int) -> tuple[Predicate, ...]:
         """Read all parts before failing, so that a mistake in one hides no other."""
         predicates = [self.read(tree, depth + 1) for tree in trees]
         if None in predicates:
-            raise _Wrong
+            raise UnreadableError
         return tuple(part for part in predicates if part is not None)
 
     def _at_least(self, tree: Any, depth: int) -> AtLeast:
         number, *parts = tree.children
         holds = self._parts(parts, depth)
         if "." in number or not 1 <= int(number) <= len(holds):
-            raise self._fail(number, f"found {number} OF {len(holds)}, expected a whole number from 1 to {len(holds)}")
+            raise self._notes.unreadable(
+                number, f"found {number} OF {len(holds)}, expected a whole number from 1 to {len(holds)}"
+            )
         return AtLeast(int(number), holds)
 
-    def _compared(self, tree: Any) -> Compared:
+    def _compared(self, tree: Any) -> Comparison:
         left, token, right = tree.children
         sign = cast(Sign, str(token))
         sides = self._side(left), self._side(right)
@@ -200,10 +198,12 @@ class _Reader:
             sides, sign = (sides[1], sides[0]), TURNED[sign]
         value, other = sides
         if not isinstance(value, Value):
-            raise self._fail(tree, f"found {_describe(value)} compared with {_describe(other)}, expected a name")
+            raise self._notes.unreadable(
+                tree, f"found {_describe(value)} compared with {_describe(other)}, expected a name"
+            )
         if isinstance(other, str) and sign not in ("=", "!="):
-            raise self._fail(token, f'found {token} "{other}", expected = or !=: text has no order here')
-        return Compared(sign, value, other)
+            raise self._notes.unreadable(token, f'found {token} "{other}", expected = or !=: text has no order here')
+        return Comparison(sign, value, other)
 
     def _side(self, tree: Any) -> Value | float | str:
         first = tree.children[0]
@@ -217,7 +217,7 @@ class _Reader:
                 return str(first)[1:-1]
         number = float(first)
         if not math.isfinite(number):
-            raise self._fail(first, f"found a number of {len(first)} digits, expected one below 1e308")
+            raise self._notes.unreadable(first, f"found a number of {len(first)} digits, expected one below 1e308")
         return -number if tree.data == "negative" else number
 
 

@@ -34,7 +34,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Slab:
+class FileSlab:
     """Range [low, high) of middles of a, and the parts of both sides to read for it."""
 
     low: int
@@ -84,7 +84,7 @@ def reach_of(condition: Condition) -> tuple[int, int]:
     return (centre - band) // 2 - 2, (centre + band) // 2 + 2
 
 
-def plan(a: Sequence[Part], b: Sequence[Part], condition: Condition, slabs: int) -> list[Slab]:
+def plan(a: Sequence[Part], b: Sequence[Part], condition: Condition, slabs: int) -> list[FileSlab]:
     """Return at most `slabs` slabs with about equally many rows of a that cover all of time; none if a side has no rows."""
     if not a or not b:
         return []
@@ -96,7 +96,9 @@ def plan(a: Sequence[Part], b: Sequence[Part], condition: Condition, slabs: int)
         if not mine:
             continue
         from_us, to_us = max(low, min(x.low for x in mine)) + lowest, min(high, max(x.high for x in mine)) + highest
-        planned.append(Slab(low, high, mine, tuple(part for part in b if part.high >= from_us and part.low <= to_us)))
+        planned.append(
+            FileSlab(low, high, mine, tuple(part for part in b if part.high >= from_us and part.low <= to_us))
+        )
     return planned
 
 

@@ -102,7 +102,7 @@ def test_a_subscription_that_the_broker_refuses_is_reported(tmp_path, caplog):
 
 
 def test_the_log_is_written_in_the_configured_form(tmp_path, nobody_port):
-    """As text or JSON (`whenabouts_cloud.commands.log_options`); another form is wrong usage."""
+    """As text or JSON (`whenabouts_cloud.commands.options`); another form is wrong usage."""
     where = ("--broker", f"127.0.0.1:{nobody_port}", "--landing", tmp_path)
     assert run(*where, "--log-format", "json").exit_code == 1
     result = run(*where, "--log-format", "xml")

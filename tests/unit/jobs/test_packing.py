@@ -12,7 +12,7 @@ from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
 from whenabouts_cloud.jobs.batch import borders_of
 from whenabouts_cloud.jobs.cep import CEP
 from whenabouts_cloud.jobs.correlate import CORRELATION, reach_us
-from whenabouts_cloud.jobs.engine import Slab
+from whenabouts_cloud.jobs.engine import TimeSlab
 from whenabouts_cloud.jobs.packing import WATERMARKS, group_of, packed, packed_watermarks, rule_of, tables_of
 from whenabouts_cloud.landing.schema import FRONTIER
 from whenabouts_cloud.rules import parse_rules
@@ -82,7 +82,7 @@ TIMES = [INT64_MIN, EPOCH_US - 1, EPOCH_US, EPOCH_US + 5_000_000, INT64_MAX]
 def slabs():
     """All of time in three slabs."""
     reach = reach_us(NEAR)[0]
-    return [Slab(0, low, high, reach) for low, high in itertools.pairwise(BORDERS)]
+    return [TimeSlab(0, low, high, reach) for low, high in itertools.pairwise(BORDERS)]
 
 
 def test_a_reading_of_a_is_in_one_slab_and_all_that_it_can_pair_with_in_the_same(slabs):
@@ -103,7 +103,7 @@ def test_a_reading_of_a_is_in_one_slab_and_all_that_it_can_pair_with_in_the_same
 def test_a_slab_has_the_events_that_matches_beginning_in_it_may_need():
     """An event as far behind the slab as a window reaches is in it, one further away is not."""
     job = order("inner")
-    slab = Slab(0, EPOCH_US, EPOCH_US + 1000, reach=300_000)
+    slab = TimeSlab(0, EPOCH_US, EPOCH_US + 1000, reach=300_000)
     at = [slab.low - slab.reach - 1, slab.low - slab.reach, slab.high + slab.reach, slab.high + slab.reach + 1]
     rows = table(reading("g0", n, "shelf/1", "k0", t, t) for n, t in enumerate(at))
     [routed] = CEP.routed(job, rows.append_column("shard", pa.array([0] * len(at), pa.int32())), 1)

@@ -106,7 +106,7 @@ def test_nothing_of_the_key(run):
     ("arguments", "expected"),
     [
         (("tag-1", "yesterday"), "found 'yesterday', expected ISO 8601"),
-        (("tag-1", "0", "--rule-name", "other"), "found unpaid about an order of events, expected --rule-name other"),
+        (("tag-1", "0", "--rule-name", "other"), "--rule-name: found other, expected one of unpaid"),
     ],
 )
 def test_mistakes_end_with_2(run, arguments, expected):

@@ -1,4 +1,4 @@
-"""Which rule of a file a command runs, and the options of those commands (`whenabouts_cloud.commands.job_options`)."""
+"""Which rule of a file a command runs, and the options of those commands (`whenabouts_cloud.commands.options`)."""
 
 import click
 import pytest

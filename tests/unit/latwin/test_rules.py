@@ -14,11 +14,11 @@ from whenabouts_cloud.rules import LatwinRule, RuleError, parse_rules
 from whenabouts_cloud.rules.explain_states import explain_states, lines
 from whenabouts_cloud.rules.model import group_regex
 from whenabouts_cloud.rules.state_predicate import (
-    All,
+    AllOf,
+    AnyOf,
     AtLeast,
-    Compared,
+    Comparison,
     Not,
-    Some,
     Value,
     alternatives,
     streams_of,
@@ -55,7 +55,7 @@ def test_the_example_of_the_design_is_read_exactly():
         "mute",
         parsed.streams,
         "definitely",
-        All((Compared("=", Value("phone", "room"), "meeting"), Value("rfid", "speaker"), Value("projector", "on"))),
+        AllOf((Comparison("=", Value("phone", "room"), "meeting"), Value("rfid", "speaker"), Value("projector", "on"))),
         (4, 4, 4),
         "office",
     )
@@ -70,7 +70,7 @@ def test_options_and_windows_are_read():
     assert parsed.windows == (4, 8, 4)
     assert (parsed.emit, parsed.causal, parsed.engine) == ("eager", True, "lattice")
     assert parsed.predicate == AtLeast(
-        2, (Value("phone"), Not(Value("rfid", "on")), Compared(">", Value("projector"), -3.5))
+        2, (Value("phone"), Not(Value("rfid", "on")), Comparison(">", Value("projector"), -3.5))
     )
     assert rule("POSSIBLY phone WINDOW 1 IN GROUP g").emit == "patient"
     unsound = rule("DEFINITELY IN WINDOW phone AND rfid WINDOW 3 IN GROUP g")
@@ -81,7 +81,7 @@ def test_options_and_windows_are_read():
 
 def test_a_number_may_stand_first():
     """3 < x is x > 3; a bare name in a comparison is its value; AT LEAST 2 OF is 2 OF."""
-    assert rule("POSSIBLY 3 < phone WINDOW 1 IN GROUP g").predicate == Compared(">", Value("phone"), 3.0)
+    assert rule("POSSIBLY 3 < phone WINDOW 1 IN GROUP g").predicate == Comparison(">", Value("phone"), 3.0)
     two = rule("POSSIBLY AT LEAST 2 OF (phone, rfid, projector) WINDOW 1 IN GROUP g")
     assert two == rule("POSSIBLY 2 OF (phone, rfid, projector) WINDOW 1 IN GROUP g")
 
@@ -92,15 +92,15 @@ signs = st.sampled_from(["=", "!=", "<", "<=", ">", ">="])
 numbers = st.sampled_from([0.0, 3.0, -2.5, 1e-7, 12345.0])
 leaves = (
     values
-    | st.builds(Compared, signs, values, values | numbers)
-    | st.builds(Compared, st.sampled_from(["=", "!="]), values, st.just("meeting"))
+    | st.builds(Comparison, signs, values, values | numbers)
+    | st.builds(Comparison, st.sampled_from(["=", "!="]), values, st.just("meeting"))
 )
 joint = st.recursive(
     leaves,
     lambda inner: (
         st.builds(Not, inner)
-        | st.builds(All, st.lists(inner, min_size=2, max_size=3).map(tuple))
-        | st.builds(Some, st.lists(inner, min_size=2, max_size=3).map(tuple))
+        | st.builds(AllOf, st.lists(inner, min_size=2, max_size=3).map(tuple))
+        | st.builds(AnyOf, st.lists(inner, min_size=2, max_size=3).map(tuple))
         | st.lists(inner, min_size=1, max_size=3).flatmap(
             lambda parts: st.builds(AtLeast, st.integers(1, len(parts)), st.just(tuple(parts)))
         )
@@ -127,7 +127,7 @@ def test_alternatives_hold_exactly_when_the_predicate_does(predicate, data):
         disjuncts = alternatives(predicate)
     except ValueError:
         return
-    compared = any(isinstance(x, Compared) and isinstance(x.right, Value) and x.right.stream != x.left.stream
+    compared = any(isinstance(x, Comparison) and isinstance(x.right, Value) and x.right.stream != x.left.stream
                    for x in leaves_of(predicate))  # fmt: skip
     if disjuncts is None:
         assert compared
@@ -141,7 +141,7 @@ def test_alternatives_hold_exactly_when_the_predicate_does(predicate, data):
 
 def leaves_of(predicate):
     """The values and comparisons of a predicate."""
-    if isinstance(predicate, Value | Compared):
+    if isinstance(predicate, Value | Comparison):
         return [predicate]
     parts = [predicate.part] if isinstance(predicate, Not) else predicate.parts
     return list(itertools.chain.from_iterable(map(leaves_of, parts)))
@@ -151,20 +151,20 @@ def test_of_what_is_missing_neither_a_comparison_nor_its_opposite_holds():
     """Also with !=, and within AND, OR and counts; a text is unequal to every number, and has no order."""
     x, y = Value("phone"), Value("rfid")
     for sign in ("=", "!=", "<", "<=", ">", ">="):
-        assert not holds(Compared(sign, x, 3.0))({})
-        assert not holds(Compared(sign, x, y))({x: 3.0, y: None})
-        assert not holds(Not(Compared(sign, x, 3.0)))({})
-    unknown, true, false = Compared("=", x, 3.0), Compared("=", y, 1.0), Compared("=", y, 2.0)
+        assert not holds(Comparison(sign, x, 3.0))({})
+        assert not holds(Comparison(sign, x, y))({x: 3.0, y: None})
+        assert not holds(Not(Comparison(sign, x, 3.0)))({})
+    unknown, true, false = Comparison("=", x, 3.0), Comparison("=", y, 1.0), Comparison("=", y, 2.0)
     values = {y: 1.0}
-    assert holds(Some((unknown, true)))(values)
-    assert holds(Not(All((unknown, false))))(values)
+    assert holds(AnyOf((unknown, true)))(values)
+    assert holds(Not(AllOf((unknown, false))))(values)
     assert holds(AtLeast(1, (unknown, true, false)))(values)
     assert holds(Not(AtLeast(3, (unknown, true, false))))(values)
-    for open_one in (All((unknown, true)), Some((unknown, false)), AtLeast(2, (unknown, true, false))):
+    for open_one in (AllOf((unknown, true)), AnyOf((unknown, false)), AtLeast(2, (unknown, true, false))):
         assert not holds(open_one)(values)
         assert not holds(Not(open_one))(values)
-    assert holds(Compared("!=", x, y))({x: 3.0, y: "3"})
-    assert not holds(Compared("<", x, y))({x: "a", y: "b"})
+    assert holds(Comparison("!=", x, y))({x: 3.0, y: "3"})
+    assert not holds(Comparison("<", x, y))({x: "a", y: "b"})
     assert [holds(x)({x: v}) for v in (None, 0.0, 1.0, "", "on")] == [False, False, True, True, True]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.rules import parse_rules
-from whenabouts_cloud.rules.explain import explain, probe_share
+from whenabouts_cloud.rules.explain_pairs import explain, probe_share
 from whenabouts_cloud.rules.placement import GatewayStream, place
 
 MS = 1000

@@ -11,6 +11,7 @@ from whenabouts_cloud.cep.shard.events import Ints, beyond_time, columns_of
 from whenabouts_cloud.cep.shard.identities import Identities
 from whenabouts_cloud.cep.shard.results import match_rows
 from whenabouts_cloud.cep.shard.views import Views
+from whenabouts_cloud.frontier.times import INT64_MAX
 from whenabouts_cloud.rules.model import CepRule
 
 
@@ -40,8 +41,6 @@ def matches_of(rule: CepRule, events: pa.Table, views: Views | None = None) -> W
     types, t, t_max, attributes = columns_of(rule, plan, events)
     clocks = (views or Views()).clocks_of(events) if plan.mode == "causal" else None
     matches, probability = detected(plan, rule.type_names, types, keys, t, t_max, attributes, clocks)
-    starts = (
-        np.where(matches < 0, np.iinfo(np.int64).max, t[matches]).min(axis=1) if len(matches) else np.empty(0, np.int64)
-    )
+    starts = np.where(matches < 0, INT64_MAX, t[matches]).min(axis=1) if len(matches) else np.empty(0, np.int64)
     ungrouped = once[:0] if clocks is None else once[clocks.process < 0]
     return Whole(match_rows(rule, matches, events, "match", probability), starts, within, once, ungrouped)

@@ -47,7 +47,7 @@ CHECKPOINT = "_checkpoint"
 MARKER_VERSION = 5
 MADE, EARLIER, TASK_FILES = ".tmp-batch", ".tmp-earlier", ".tmp-parts"
 
-Report = Callable[[int, Path | None, list[dict[str, Any]], float], None]
+OnBatch = Callable[[int, Path | None, list[dict[str, Any]], float], None]
 """Called after a batch: its number, the published folder (None: nothing new), counts of each shard or group, seconds."""
 
 
@@ -58,7 +58,7 @@ class WrongOutputError(ValueError):
 class ResultSink:
     """Publishes batches of results of this schema below `out`; `publish` is made for foreachBatch."""
 
-    def __init__(self, schema: pa.Schema, out: Path, report: Report | None = None) -> None:
+    def __init__(self, schema: pa.Schema, out: Path, report: OnBatch | None = None) -> None:
         self._schema = schema
         self._out = out
         self._report = report
@@ -74,25 +74,25 @@ class ResultSink:
     def publish(self, frame: "DataFrame", batch_id: int) -> None:
         """Compute a micro-batch and publish its results, unless they are published already."""
         began_s = time.monotonic()
-        words = self._files.collect(frame)
+        records = self._files.collect(frame)
         first = not any(self._out.glob("batch=*"))
-        results = words.files.pop(RESULTS, {})
-        for folder, files in words.files.items():
+        results = records.files.pop(RESULTS, {})
+        for folder, files in records.files.items():
             self._appear(files, batch_folder(self._out / folder, batch_id))
         published = None
         if results or first:
             published = self._appear(results, batch_folder(self._out, batch_id))
         self._files.clear()
         if self._report:
-            self._report(batch_id, published, words.counts, time.monotonic() - began_s)
+            self._report(batch_id, published, records.counts, time.monotonic() - began_s)
 
     def replace(self, make: Make) -> tuple[Path, list[dict[str, Any]]]:
         """Compute a complete result and replace the earlier one; return its folder and the counts."""
         target, earlier = batch_folder(self._out, 0), self._out / EARLIER
         if earlier.exists() and not target.exists():
             earlier.rename(target)
-        words = self._files.collect(make(self._files.write))
-        made = self._gathered(words.files.get(RESULTS, {}))
+        records = self._files.collect(make(self._files.write))
+        made = self._gathered(records.files.get(RESULTS, {}))
         shutil.rmtree(earlier, ignore_errors=True)
         if target.exists():
             target.rename(earlier)
@@ -100,7 +100,7 @@ class ResultSink:
         sync(self._out)
         shutil.rmtree(earlier, ignore_errors=True)
         self._files.clear()
-        return target, words.counts
+        return target, records.counts
 
     def _appear(self, files: Mapping[str, int], target: Path) -> Path | None:
         """Publish files of tasks as this folder; return None if it exists already."""

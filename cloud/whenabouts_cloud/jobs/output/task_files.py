@@ -37,7 +37,7 @@ class LostRowsError(RuntimeError):
     """Files of the workers are missing: the output folder is not shared by all machines."""
 
 
-class Words(NamedTuple):
+class TaskRecords(NamedTuple):
     """Records of all tasks: their counts, and by folder the files with their number of rows."""
 
     counts: list[dict[str, Any]]
@@ -60,16 +60,16 @@ class TaskFiles:
         ]
         return json.dumps({"counts": output.counts, "files": files}).encode()
 
-    def collect(self, frame: "DataFrame") -> Words:
+    def collect(self, frame: "DataFrame") -> TaskRecords:
         """Compute a frame (WRITTEN) and return the records of its tasks."""
         self.clear()
-        words = Words([], {})
+        records = TaskRecords([], {})
         for (row,) in frame.collect():
-            said = json.loads(row)
-            words.counts.append(said["counts"])
-            for name, file, rows in said["files"]:
-                words.files.setdefault(name, {})[file] = rows
-        return words
+            record = json.loads(row)
+            records.counts.append(record["counts"])
+            for name, file, rows in record["files"]:
+                records.files.setdefault(name, {})[file] = rows
+        return records
 
     def move(self, files: Mapping[str, int], into: Path, schema: pa.Schema | None = None) -> None:
         """Move these files into a new, durable folder, merging small ones; without any, write an empty one of this schema.

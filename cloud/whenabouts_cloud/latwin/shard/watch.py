@@ -22,12 +22,12 @@ from whenabouts_cloud.latwin.shard.verdict import Occurrence, Witness
 from whenabouts_cloud.latwin.windows.lattice import LatWin
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_cloud.rules.state_predicate import (
-    All,
+    AllOf,
+    AnyOf,
     AtLeast,
     Not,
     Predicate,
     Scalar,
-    Some,
     Test,
     Value,
     streams_of,
@@ -209,8 +209,8 @@ class InWindows:
         match predicate:
             case Not(part) if len(slots) > 1:
                 return self._tree(part, not wanted)
-            case All(parts) | Some(parts) if len(slots) > 1:
-                every = tree.All if isinstance(predicate, All) == wanted else tree.Any
+            case AllOf(parts) | AnyOf(parts) if len(slots) > 1:
+                every = tree.All if isinstance(predicate, AllOf) == wanted else tree.Any
                 return every(*(self._tree(part, wanted) for part in parts))
             case AtLeast(count, parts) if len(slots) > 1:
                 needed = count if wanted else len(parts) - count + 1

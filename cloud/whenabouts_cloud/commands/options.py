@@ -1,4 +1,4 @@
-"""Options of commands that run rules over a landing with Spark."""
+"""Options that several commands share: landing, log, metrics, and those of jobs with Spark."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,10 +6,33 @@ from typing import Any, TypeVar
 
 import click
 
-from whenabouts_cloud.commands.log_options import log_format_option, metrics_file_option
+from whenabouts_protocol.logs import FORMATS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+log_format_option = click.option(
+    "--log-format", type=click.Choice(FORMATS), default="text", show_default=True, envvar="WHENABOUTS_LOG_FORMAT",
+    show_envvar=True, help="Log on stderr as lines of key=value, or as JSON.",
+)  # fmt: skip
+
+
+def metrics_file_option(when: str) -> Callable[[Command], Command]:
+    """Return the option --metrics-file; `when` is how often the command replaces the file, such as "every 2 s"."""
+    return click.option(
+        "--metrics-file", type=click.Path(path_type=Path, dir_okay=False),
+        help=f"Metrics for Prometheus, replaced {when}; its name should end with .prom.",
+    )  # fmt: skip
+
+
+def landing_option(about: str = "Folder the ingest lands readings in.", **more: Any) -> Callable[[Command], Command]:
+    """Return the required option --landing; `more` are further arguments of `click.option`."""
+    return click.option("--landing", required=True, help=about, **{"type": click.Path(path_type=Path), **more})
+
+
+written_landing_option = landing_option(
+    "Folder of the Parquet files; made when absent.", type=click.Path(path_type=Path, file_okay=False),
+    envvar="WHENABOUTS_LANDING", show_envvar=True,
+)  # fmt: skip
 rule_name_option = click.option("--rule-name", help="Which rule, if the file has several.")
 
 
@@ -35,9 +58,7 @@ def job_options(unit: str) -> Callable[[Command], Command]:
     """Return a decorator with the options of a job whose results are called `unit`: rule_file, and those of `Options`."""
     path = click.Path(path_type=Path)
     options = [
-        click.option(
-            "--landing", required=True, type=path, callback=_absolute, help="Folder the ingest lands readings in."
-        ),
+        landing_option(callback=_absolute),
         click.option("--rule", "rule_file", required=True, type=path, help="File with streams and rules."),
         click.option("--out", required=True, type=path, callback=_absolute, help=f"Folder for the {unit}, as Parquet."),
         click.option(

@@ -3,13 +3,13 @@
 Pure; times in microseconds. Bounds and shares after Sections 4 and 5 of the mathematics of interval correlation: for a base
 interval of length w in [0, w], a partner whose maximum is below L_H or above R_H never matches, one with its maximum from
 L_L to R_L matches certainly, and those between must be tested. With s(w1, w2) the least s at which U(0, w1) + U(0, w2)
-reaches the confidence, rho and pi the shortest and longest partner:
+reaches the confidence, and partners of lengths shortest to longest:
 
-    L_H = lo + s(w, rho)      R_L = w + hi + rho - s(w, rho)
-    L_L = lo + s(w, pi)       R_H = w + hi + pi - s(w, pi)
+    L_H = lo + s(w, shortest)      R_L = w + hi + shortest - s(w, shortest)
+    L_L = lo + s(w, longest)       R_H = w + hi + longest - s(w, longest)
 
-The certain range is only valid if hi - lo >= w + pi. With an order by middles, as here, the part to test is 2 |Q(w, pi) -
-Q(w, rho)| wide instead of pi - rho (Q = s - (w1 + w2)/2): the quotient is the probe share.
+The certain range is only valid if hi - lo >= w + longest. With an order by middles, as here, the part to test is
+2 |Q(w, longest) - Q(w, shortest)| wide instead of longest - shortest (Q = s - (w1 + w2)/2): the quotient is the probe share.
 """
 
 from collections.abc import Mapping
@@ -122,27 +122,30 @@ def explain(placement: Placement, rates_hz: Mapping[str, float]) -> Explanation:
 
 
 def probe_share(base: tuple[int, int], target: tuple[int, int], ct: Fraction) -> float:
-    """Mean over base lengths of the part of pi - rho that must be tested one by one, 0 to 1; lengths as (rho, pi)."""
-    rho, pi = target
-    if rho == pi:
+    """Mean over base lengths of the part of longest - shortest that must be tested one by one, 0 to 1.
+
+    Lengths are (shortest, longest).
+    """
+    shortest, longest = target
+    if shortest == longest:
         return 0.0
     steps = range(SAMPLES + 1)
     lengths = [base[0] + (base[1] - base[0]) * n // SAMPLES for n in steps]
-    widths = [abs(_doubled_q(w, pi, ct) - _doubled_q(w, rho, ct)) for w in lengths]
-    return sum(widths) / len(widths) / (pi - rho)
+    widths = [abs(_doubled_q(w, longest, ct) - _doubled_q(w, shortest, ct)) for w in lengths]
+    return sum(widths) / len(widths) / (longest - shortest)
 
 
 def _bounds(
     limits: tuple[int, int], ct: Fraction, base: tuple[int, int], target: tuple[int, int]
 ) -> tuple[Bounds, ...]:
-    (lo, hi), (rho, pi) = limits, target
+    (lo, hi), (shortest, longest) = limits, target
     bounds = []
     for w in sorted({base[0], sum(base) // 2, base[1]}):
-        s_rho, s_pi = (quantile(w, other, ct.numerator, ct.denominator) for other in (rho, pi))
-        sure = lo + s_pi, w + hi + rho - s_rho
-        valid = hi - lo >= w + pi and sure[0] <= sure[1]
+        s_shortest, s_longest = (quantile(w, other, ct.numerator, ct.denominator) for other in (shortest, longest))
+        sure = lo + s_longest, w + hi + shortest - s_shortest
+        valid = hi - lo >= w + longest and sure[0] <= sure[1]
         # The quantile is rounded up to a whole microsecond, so the candidates begin and end one earlier and later.
-        bounds.append(Bounds(w, (lo + s_rho - 1, w + hi + pi - s_pi + 1), sure if valid else None))
+        bounds.append(Bounds(w, (lo + s_shortest - 1, w + hi + longest - s_longest + 1), sure if valid else None))
     return tuple(bounds)
 
 
