@@ -12,20 +12,20 @@ import json
 from pathlib import Path
 from typing import Any
 
-from whenabouts_protocol import cbor
-from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, encode_rules
-from whenabouts_protocol.messages import (
+from whenabouts_protocol import (
     Ack,
     Birth,
     Heartbeat,
     Status,
+    cbor,
     encode_ack,
     encode_birth,
     encode_heartbeat,
     encode_status,
 )
+from whenabouts_protocol.messages.batch import encode_batch
+from whenabouts_protocol.messages.compiled_rule import CompiledRule, RuleSide, encode_rules
 from whenabouts_protocol.reading import FIELDS, INT64_MAX, INT64_MIN, TIME_US_MAX, Reading
-from whenabouts_protocol.wire import encode_batch
 
 HERE = Path(__file__).resolve().parent
 EPOCH_US = 1_790_000_000_000_000

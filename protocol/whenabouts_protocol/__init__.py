@@ -8,19 +8,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from whenabouts_protocol.errors import WireError
     from whenabouts_protocol.interval import Interval
-    from whenabouts_protocol.messages import (
-        Ack,
+    from whenabouts_protocol.messages.batch import decode_batch, encode_batch
+    from whenabouts_protocol.messages.birth_status import (
         Birth,
-        Heartbeat,
         Status,
-        decode_ack,
         decode_birth,
-        decode_heartbeat,
         decode_status,
-        encode_ack,
         encode_birth,
-        encode_heartbeat,
         encode_status,
+    )
+    from whenabouts_protocol.messages.heartbeats import (
+        Ack,
+        Heartbeat,
+        decode_ack,
+        decode_heartbeat,
+        encode_ack,
+        encode_heartbeat,
     )
     from whenabouts_protocol.probability import (
         prob_between,
@@ -35,7 +38,6 @@ if TYPE_CHECKING:
     from whenabouts_protocol.reading import Reading
     from whenabouts_protocol.topics import parse_topic, subscription, topic
     from whenabouts_protocol.vector_clock import VectorClock
-    from whenabouts_protocol.wire import decode_batch, encode_batch
 
 __all__ = [
     "Reading",
@@ -78,11 +80,9 @@ if not TYPE_CHECKING:
         homes = (
             ("errors", "WireError"),
             ("interval", "Interval"),
-            (
-                "messages",
-                "Ack Birth Heartbeat Status decode_ack decode_heartbeat decode_birth decode_status encode_ack "
-                "encode_heartbeat encode_birth encode_status",
-            ),
+            ("messages.batch", "decode_batch encode_batch"),
+            ("messages.birth_status", "Birth Status decode_birth decode_status encode_birth encode_status"),
+            ("messages.heartbeats", "Ack Heartbeat decode_ack decode_heartbeat encode_ack encode_heartbeat"),
             (
                 "probability",
                 "prob_between prob_deadline prob_delay prob_within ratio_between ratio_deadline ratio_delay ratio_within",
@@ -90,6 +90,5 @@ if not TYPE_CHECKING:
             ("reading", "Reading"),
             ("topics", "parse_topic subscription topic"),
             ("vector_clock", "VectorClock"),
-            ("wire", "decode_batch encode_batch"),
         )
         return load(__name__, name, homes)

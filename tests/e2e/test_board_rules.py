@@ -13,8 +13,8 @@ from support.edge.agent import Bench, witness
 from whenabouts_cloud.rules import parse_rules
 from whenabouts_cloud.rules.placement import announced, compile_rules, place
 from whenabouts_protocol import decode_batch, topic
-from whenabouts_protocol.compiled_rule import encode_rules
 from whenabouts_protocol.group_state import state_of
+from whenabouts_protocol.messages.compiled_rule import encode_rules
 from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
 from whenabouts_sim.world.world import DOCK, GATE, Sighting

@@ -10,7 +10,7 @@ from whenabouts_cloud.commands.publish import publish
 from whenabouts_cloud.rules import CorrelateRule, parse_rules
 from whenabouts_cloud.rules.placement import announced, compile_rules, place
 from whenabouts_protocol import Reading, decode_birth, topic
-from whenabouts_protocol.compiled_rule import encode_rules
+from whenabouts_protocol.messages.compiled_rule import encode_rules
 from whenabouts_sim.readers.m6e import M6eNano
 from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300

@@ -18,8 +18,8 @@ from whenabouts_edge.board.agent import Agent
 from whenabouts_edge.board.config import checked
 from whenabouts_edge.board.flash_log import FlashLog
 from whenabouts_hardware.readers.em4100 import encode
-from whenabouts_protocol.messages import Ack, decode_heartbeat, decode_status, encode_ack
-from whenabouts_protocol.wire import decode_batch
+from whenabouts_protocol import Ack, decode_heartbeat, decode_status, encode_ack
+from whenabouts_protocol.messages.batch import decode_batch
 
 EPOCH_US = 1_790_000_000_000_000
 COOKIE = b"cookie!!"

@@ -11,8 +11,8 @@ import sys
 from whenabouts_edge.group.conditions import Presence, Threshold
 from whenabouts_edge.group.detection import Detection
 from whenabouts_edge.group.process import GroupProcess
-from whenabouts_protocol import wire
 from whenabouts_protocol.group_state import attrs_of
+from whenabouts_protocol.messages.batch import encode_batch
 from whenabouts_protocol.reading import Reading
 
 KINDS = {"presence": Presence, "threshold": Threshold}
@@ -75,7 +75,7 @@ def keep(members, states):
                 attrs=attrs_of("office", first.view, at, {"here": True}), vclock=clock,
             )  # fmt: skip
             now_us = 2000000 + number * 1000 + at
-            process.receive("hall", names[at], wire.encode_batch([state]), now_us)
+            process.receive("hall", names[at], encode_batch([state]), now_us)
             process.observe("tags", "E1", None, {}, now_us - 40, now_us)
             reported += len(process.advance(now_us - 50, now_us))
         gc.collect()

@@ -11,30 +11,31 @@ import json
 import struct
 import sys
 
-from whenabouts_protocol import cbor, messages
+import whenabouts_protocol as protocol
+from whenabouts_protocol import cbor
 from whenabouts_protocol import probability as p
 from whenabouts_protocol.errors import WireError
+from whenabouts_protocol.messages.batch import decode_batch, encode_batch
 from whenabouts_protocol.reading import FIELDS
-from whenabouts_protocol.wire import decode_batch, encode_batch
 
 ENCODE = {
-    "birth": messages.encode_birth,
-    "status": messages.encode_status,
-    "heartbeat": messages.encode_heartbeat,
-    "ack": messages.encode_ack,
+    "birth": protocol.encode_birth,
+    "status": protocol.encode_status,
+    "heartbeat": protocol.encode_heartbeat,
+    "ack": protocol.encode_ack,
 }
 DECODE = {
-    "birth": messages.decode_birth,
-    "status": messages.decode_status,
-    "heartbeat": messages.decode_heartbeat,
-    "ack": messages.decode_ack,
+    "birth": protocol.decode_birth,
+    "status": protocol.decode_status,
+    "heartbeat": protocol.decode_heartbeat,
+    "ack": protocol.decode_ack,
 }
 DECODERS = (
     decode_batch,
-    messages.decode_birth,
-    messages.decode_status,
-    messages.decode_heartbeat,
-    messages.decode_ack,
+    protocol.decode_birth,
+    protocol.decode_status,
+    protocol.decode_heartbeat,
+    protocol.decode_ack,
 )
 
 

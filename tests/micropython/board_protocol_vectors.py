@@ -3,22 +3,22 @@
 import json
 import sys
 
-from whenabouts_protocol import messages
+import whenabouts_protocol as protocol
 from whenabouts_protocol.errors import WireError
+from whenabouts_protocol.messages.batch import decode_batch, encode_batch
 from whenabouts_protocol.reading import Reading
-from whenabouts_protocol.wire import decode_batch, encode_batch
 
 ENCODE = {
-    "birth": messages.encode_birth,
-    "status": messages.encode_status,
-    "heartbeat": messages.encode_heartbeat,
-    "ack": messages.encode_ack,
+    "birth": protocol.encode_birth,
+    "status": protocol.encode_status,
+    "heartbeat": protocol.encode_heartbeat,
+    "ack": protocol.encode_ack,
 }
 DECODE = {
-    "birth": messages.decode_birth,
-    "status": messages.decode_status,
-    "heartbeat": messages.decode_heartbeat,
-    "ack": messages.decode_ack,
+    "birth": protocol.decode_birth,
+    "status": protocol.decode_status,
+    "heartbeat": protocol.decode_heartbeat,
+    "ack": protocol.decode_ack,
 }
 # Names that only the vectors use: flashed code numbers names that stand nowhere as a text, as those of `options` do.
 NAMES = (
@@ -40,7 +40,7 @@ NAMES = (
     "invalid",
     "view",
 )
-TYPES = {"birth": messages.Birth, "status": messages.Status, "heartbeat": messages.Heartbeat, "ack": messages.Ack}
+TYPES = {"birth": protocol.Birth, "status": protocol.Status, "heartbeat": protocol.Heartbeat, "ack": protocol.Ack}
 
 
 def check(row):

@@ -31,7 +31,7 @@ def replay(case):
 def derive(run):
     """Results that a gateway's rules derive from readings numbered as they come, one by one, then the counters."""
     from whenabouts_edge.rules.evaluate import EdgeRules, Source
-    from whenabouts_protocol.compiled_rule import decode_rules
+    from whenabouts_protocol.messages.compiled_rule import decode_rules
 
     rules = EdgeRules(decode_rules(bytes.fromhex(run["rules"]))[2], limit=run["limit"])
     for n, (stream, t_min, t_max, key, clock_state, vclock) in enumerate(run["readings"]):
@@ -47,8 +47,8 @@ def derive(run):
 
 def check_rule(row):
     """True if a row of rules.json or refused_rules.json is encoded, decoded or refused as it states."""
-    from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, decode_rules, encode_rules
     from whenabouts_protocol.errors import WireError
+    from whenabouts_protocol.messages.compiled_rule import CompiledRule, RuleSide, decode_rules, encode_rules
 
     data = bytes.fromhex(row["hex"])
     if "rules" not in row:

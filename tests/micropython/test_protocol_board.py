@@ -9,18 +9,19 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+import whenabouts_protocol as protocol
 from property import strategies as some
 from support.board.micropython import run_from_checkout
 from support.files.vectors import rows
 from support.search import examples
-from whenabouts_protocol import cbor, messages
+from whenabouts_protocol import cbor
 from whenabouts_protocol import probability as p
 from whenabouts_protocol.errors import WireError
+from whenabouts_protocol.messages.batch import decode_batch, encode_batch
 from whenabouts_protocol.reading import FIELDS
-from whenabouts_protocol.wire import decode_batch, encode_batch
 
 HERE = Path(__file__).resolve().parent
-DECODERS = [decode_batch, messages.decode_birth, messages.decode_status, messages.decode_heartbeat, messages.decode_ack]
+DECODERS = [decode_batch, protocol.decode_birth, protocol.decode_status, protocol.decode_heartbeat, protocol.decode_ack]
 
 
 def drawn(strategy, count):
@@ -94,7 +95,7 @@ def test_readings_and_messages_round_trip(tmp_path, run_on_vm):
     for kind in ("birth", "status", "heartbeat", "ack"):
         strategy = {"birth": some.births, "status": some.statuses, "heartbeat": some.heartbeats, "ack": some.acks}[kind]
         for message in drawn(strategy, examples(30)):
-            cases.append(["message", kind, getattr(messages, "encode_" + kind)(message).hex()])
+            cases.append(["message", kind, getattr(protocol, "encode_" + kind)(message).hex()])
     counts = replay(run_on_vm, tmp_path, cases)
     assert counts.startswith("batch=")
     assert counts.count("=") == 2

@@ -9,7 +9,7 @@ import pytest
 from support.board.scripts import as_module
 from support.files.vectors import rows
 from support.search import seeds
-from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, encode_rules
+from whenabouts_protocol.messages.compiled_rule import CompiledRule, RuleSide, encode_rules
 
 SCRIPT = Path(__file__).parent / "board_streaming_join.py"
 BASE_US = 1_790_000_000_000_000

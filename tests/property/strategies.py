@@ -5,7 +5,8 @@ Ties, zero lengths, equal stamps and repeated values are drawn often, because th
 
 from hypothesis import strategies as st
 
-from whenabouts_protocol.messages import CONDITIONS, Ack, Birth, Heartbeat, Status
+from whenabouts_protocol import Ack, Birth, Heartbeat, Status
+from whenabouts_protocol.layout import CONDITIONS
 from whenabouts_protocol.reading import CLOCK_STATES, INT64_MAX, INT64_MIN, KINDS, TIME_US_MAX, Reading
 from whenabouts_protocol.topics import is_name
 

@@ -19,6 +19,13 @@ MOST_MODULES = 18  # of a folder; a folder with more has no clear subject
 # Floors from the ground up: a folder imports only from its own and from lower floors. A module of a package's root is a
 # separate room of a floor.
 FLOORS = {
+    "whenabouts_protocol": [
+        "errors interval lazy logs probability utf8",
+        "cbor streaming_join topics",
+        "layout",
+        "reading",
+        "group_state messages vector_clock",
+    ],
     "whenabouts_cloud": [
         "arrays blobs broker display_time durable importers jobs.session landing metrics_file orderly_end progress svg",
         "jit",

@@ -60,7 +60,7 @@ def test_only_what_makes_boards_imports_their_agent():
         ("whenabouts_protocol", "from whenabouts_hardware import x", {"whenabouts_hardware"}),
         ("whenabouts_cloud", "def f():\n    import whenabouts_edge.store.spool", {"whenabouts_edge"}),
         ("whenabouts_edge", "import numpy.linalg as n", {"numpy"}),
-        ("whenabouts_edge", "import whenabouts_hardware, whenabouts_protocol.wire", set()),
+        ("whenabouts_edge", "import whenabouts_hardware, whenabouts_protocol.messages.batch", set()),
         ("whenabouts_cloud", "import numpy, whenabouts_protocol", set()),
         ("whenabouts_sim", "from support.paths import REPOSITORY", {"support"}),
     ],

@@ -20,7 +20,7 @@ from whenabouts_cloud.rules.explain_states import StatesExplained, explain_state
 from whenabouts_cloud.rules.explain_text import lines
 from whenabouts_cloud.rules.placement import GatewayStream, Placement, PlanError, compile_rules, place
 from whenabouts_protocol import WireError
-from whenabouts_protocol.compiled_rule import encode_rules
+from whenabouts_protocol.messages.compiled_rule import encode_rules
 from whenabouts_protocol.topics import is_name
 
 MAX_STREAMS_BYTES = 1 << 24  # of a file of streams; a larger one is the wrong file

@@ -11,7 +11,7 @@ from whenabouts_cloud.commands.broker_options import broker_options, credentials
 from whenabouts_cloud.rules import CorrelateRule, RuleError, load_rules
 from whenabouts_cloud.rules.placement import Placement, PlanError, announced, compile_rules, place
 from whenabouts_protocol import WireError
-from whenabouts_protocol.compiled_rule import encode_rules
+from whenabouts_protocol.messages.compiled_rule import encode_rules
 
 
 @click.command("publish", epilog="\b\nExample:\n  whenabouts-cloud publish rules.wa --broker localhost:1883")

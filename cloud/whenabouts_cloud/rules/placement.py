@@ -11,7 +11,7 @@ from typing import Literal
 
 from whenabouts_cloud.rules.model import CorrelateRule, Rule, Stream
 from whenabouts_protocol import Birth
-from whenabouts_protocol.compiled_rule import (
+from whenabouts_protocol.messages.compiled_rule import (
     DERIVED_PREFIX,
     MAX_RULE_STREAMS,
     MAX_RULES,
@@ -96,7 +96,7 @@ def place(rules: Sequence[Rule], streams: Sequence[GatewayStream]) -> list[Place
 
 
 def compile_rules(placements: Iterable[Placement], site: str | None, gateway: str) -> list[CompiledRule]:
-    """Rules that a gateway must run, for `whenabouts_protocol.compiled_rule.encode_rules`."""
+    """Rules that a gateway must run, for `whenabouts_protocol.messages.compiled_rule.encode_rules`."""
     return [_compiled(p) for p in placements if p.gateway == (site, gateway)]
 
 

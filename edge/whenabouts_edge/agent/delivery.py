@@ -23,8 +23,8 @@ from whenabouts_edge.uplink.outbox import MAX_IN_FLIGHT, Position
 from whenabouts_edge.uplink.uplink import Uplink
 from whenabouts_protocol import Ack, Birth, Heartbeat, encode_heartbeat
 from whenabouts_protocol.group_state import KIND as STATE_KIND
+from whenabouts_protocol.layout import MAX_BOOTS
 from whenabouts_protocol.logs import Log
-from whenabouts_protocol.messages import MAX_BOOTS
 
 OVERDUE_EVERY_S = 1.0
 DELAY_US = 5_000_000  # in the birth message: readings arrive at most this late while the connection holds

@@ -16,7 +16,7 @@ from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_protocol import WireError, encode_batch, parse_topic, topic
 from whenabouts_protocol.group_state import KIND, attrs_of
 from whenabouts_protocol.logs import Log
-from whenabouts_protocol.messages import decode_birth, decode_status
+from whenabouts_protocol.messages.birth_status import decode_birth, decode_status
 
 LEAVES = ("birth", "status", "state")
 

@@ -146,7 +146,7 @@ class Agent:
                 continue
             reading = self.store.reading(pending, first_seq + n, now_us)
             if pending.publish:
-                from whenabouts_protocol.wire import encode_batch
+                from whenabouts_protocol.messages.batch import encode_batch
 
                 self._state = encode_batch([reading])
                 self._states = self._states[1 - UNREPORTED_MAX :] + [self._state]  # noqa: RUF005

@@ -1,4 +1,4 @@
-"""Birth and status messages of a board, byte for byte as `whenabouts_protocol.messages` writes them.
+"""Birth and status messages of a board, byte for byte as `messages.birth_status` writes them.
 
 They are written directly, as a board has no memory for the decoder that verifies each message there. Only texts of the
 configuration may be invalid here; they are checked. Names of site and gateway are checked where topics are made of them.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def birth(
     site: str, gateway: str, boot: int, streams: "list[Stream]", group: "str | None", view: "list[str]", build: str
 ) -> bytes:
-    """The birth message, as from `messages.encode_birth`. Raises ValueError for text that no message may hold."""
+    """The birth message, as from `birth_status.encode_birth`. Raises ValueError for text that no message may hold."""
     texts = [group, build or None] + view  # noqa: RUF005
     for name, _, unit, _, _ in streams:
         texts += [name, unit]
@@ -43,7 +43,7 @@ def birth(
 
 
 def statuses(site: str, gateway: str, boot: int) -> "dict[str, bytes]":
-    """The status message of each condition, as from `messages.encode_status`."""
+    """The status message of each condition, as from `birth_status.encode_status`."""
     return {name: _message(site, gateway, boot, {K_CONDITION: n}) for n, name in enumerate(CONDITIONS)}
 
 

@@ -1,6 +1,6 @@
 """The message of a batch, written straight from pending readings into an existing buffer.
 
-The bytes equal those of `whenabouts_protocol.wire.encode_batch` for the finished readings, which are never made: 32
+The bytes equal those of `messages.batch.encode_batch` for the finished readings, which are never made: 32
 readings and their rows at once need some 16 kB on a board. Here there are the tables of the head, and one row at a time.
 The checks of a reading are the same; they are loaded for the first pending reading that is not a plain tag or gap.
 """

@@ -105,7 +105,7 @@ class BoardGroup:
         if not payload:
             self._process.removed(gateway, now_us)
             return
-        from whenabouts_protocol.messages import decode_birth  # seldom needed
+        from whenabouts_protocol.messages.birth_status import decode_birth  # seldom needed
 
         birth = decode_birth(payload)
         if (birth.site, birth.gateway) != (site, gateway):
@@ -114,7 +114,7 @@ class BoardGroup:
         self.peer_came = True
 
     def _heard_status(self, site: str, gateway: str, payload: bytes, now_us: int) -> None:
-        from whenabouts_protocol.messages import decode_status
+        from whenabouts_protocol.messages.birth_status import decode_status
 
         status = decode_status(payload)
         if (status.site, status.gateway) == (site, gateway) and status.condition == "stopped":

@@ -7,14 +7,14 @@ derives nothing here. Loaded only when configured.
 
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.rules.evaluate import KIND, UNIT, EdgeRules, Source
-from whenabouts_protocol.compiled_rule import decode_rules
 from whenabouts_protocol.errors import WireError
+from whenabouts_protocol.messages.compiled_rule import decode_rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from whenabouts_protocol.compiled_rule import CompiledRule
+    from whenabouts_protocol.messages.compiled_rule import CompiledRule
     from whenabouts_protocol.reading import Reading
 
 MAX_RULES = 4

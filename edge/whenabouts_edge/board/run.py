@@ -28,8 +28,9 @@ IDLE_MS = 1  # pause between steps
 FAULT_SHOWN_US = 10_000_000  # how long the lamp shows a fault
 SELDOM = (  # needed at the start and seldom later: unloaded in between, which frees some 8 kB
     "whenabouts_edge.board.announce", "whenabouts_edge.board.config",
-    "whenabouts_hardware.readers.catalogue", "whenabouts_protocol.heartbeats", "whenabouts_protocol.messages",
-    "whenabouts_protocol.reading", "whenabouts_protocol.topics", "whenabouts_protocol.wire",
+    "whenabouts_hardware.readers.catalogue", "whenabouts_protocol.messages.batch",
+    "whenabouts_protocol.messages.birth_status", "whenabouts_protocol.messages.heartbeats",
+    "whenabouts_protocol.reading", "whenabouts_protocol.topics",
 )  # fmt: skip
 
 

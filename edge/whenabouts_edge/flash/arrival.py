@@ -18,8 +18,8 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from whenabouts_edge.flash import FlashError
 from whenabouts_edge.flash.identity import show
+from whenabouts_protocol import Birth, Heartbeat, decode_birth, decode_heartbeat
 from whenabouts_protocol.errors import WireError
-from whenabouts_protocol.messages import Birth, Heartbeat, decode_birth, decode_heartbeat
 from whenabouts_protocol.topics import topic
 
 CONNECT_S = 10.0

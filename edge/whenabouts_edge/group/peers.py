@@ -8,7 +8,7 @@ believed: an honest gateway may repeat the counts of a liar, and must stay heard
 
 from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.group_state import state_of
-from whenabouts_protocol.wire import decode_batch
+from whenabouts_protocol.messages.batch import decode_batch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

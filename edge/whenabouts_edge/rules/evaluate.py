@@ -9,7 +9,7 @@ differ between machines.
 All state is in memory: after a restart a pair is found only when both of its readings are new.
 """
 
-from whenabouts_protocol.compiled_rule import CompiledRule
+from whenabouts_protocol.messages.compiled_rule import CompiledRule
 from whenabouts_protocol.probability import ratio_between
 from whenabouts_protocol.reading import CLOCK_STATES
 from whenabouts_protocol.streaming_join import StreamingJoin

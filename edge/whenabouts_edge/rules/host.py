@@ -10,8 +10,8 @@ from pathlib import Path
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.rules.evaluate import KIND, UNIT, Derived, EdgeRules, Source
 from whenabouts_protocol import Reading, WireError
-from whenabouts_protocol.compiled_rule import CompiledRule, decode_rules
 from whenabouts_protocol.logs import Log
+from whenabouts_protocol.messages.compiled_rule import CompiledRule, decode_rules
 
 log = Log(__name__)
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.store.gaps import Gap, GapRows
 from whenabouts_edge.store.waiting import WaitingRows, this_run
-from whenabouts_protocol.wire import encode_checked
+from whenabouts_protocol.messages.batch import encode_checked
 
 BOOT_RANDOM_BITS = 32
 BOOT_COUNT_BITS = 31  # a boot is sent as a signed 64-bit number

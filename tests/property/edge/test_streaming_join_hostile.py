@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from property import strategies as some
 from support.files.vectors import rows
 from support.search import examples
-from whenabouts_protocol.compiled_rule import decode_rules, encode_rules
 from whenabouts_protocol.errors import WireError
+from whenabouts_protocol.messages.compiled_rule import decode_rules, encode_rules
 from whenabouts_protocol.streaming_join import StreamingJoin
 
 GOLDEN = [bytes.fromhex(row["hex"]) for row in rows("rules.json")]

@@ -8,21 +8,21 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import whenabouts_protocol as protocol
 from property import strategies as some
 from support.files.vectors import rows
 from support.search import examples
-from whenabouts_protocol import messages
+from whenabouts_protocol import Ack, Birth, Heartbeat, Status
 from whenabouts_protocol.errors import WireError
-from whenabouts_protocol.messages import Ack, Birth, Heartbeat, Status
+from whenabouts_protocol.messages.batch import MAX_MESSAGE_BYTES, decode_batch, encode_batch
 from whenabouts_protocol.reading import FIELDS, Reading
-from whenabouts_protocol.wire import MAX_MESSAGE_BYTES, decode_batch, encode_batch
 
 CODERS = [
     (encode_batch, decode_batch),
-    (messages.encode_birth, messages.decode_birth),
-    (messages.encode_status, messages.decode_status),
-    (messages.encode_heartbeat, messages.decode_heartbeat),
-    (messages.encode_ack, messages.decode_ack),
+    (protocol.encode_birth, protocol.decode_birth),
+    (protocol.encode_status, protocol.decode_status),
+    (protocol.encode_heartbeat, protocol.decode_heartbeat),
+    (protocol.encode_ack, protocol.decode_ack),
 ]
 GOLDEN = [bytes.fromhex(row["hex"]) for row in rows("batches.json") + rows("messages.json")]
 GOLDEN_SMALL = [data for data in GOLDEN if len(data) < 600]
@@ -278,12 +278,12 @@ def test_numbers_of_thousands_of_digits_are_refused():
         with pytest.raises(WireError, match=field):
             encode_batch([bad])
     for encode, message in [
-        (messages.encode_birth, Birth("s", "g", 1, [("x", "tag", None, huge, 1)])),
-        (messages.encode_status, Status("s", "g", huge, "online")),
-        (messages.encode_status, Status("s", "g", 1, huge)),
-        (messages.encode_heartbeat, Heartbeat("s", "g", 1, huge, {1: (2, 2)}, "bounded", 9)),
-        (messages.encode_heartbeat, Heartbeat("s", "g", 1, 5, {1: (2, 2)}, huge, 9)),
-        (messages.encode_ack, Ack("s", "g", {huge: 2})),
+        (protocol.encode_birth, Birth("s", "g", 1, [("x", "tag", None, huge, 1)])),
+        (protocol.encode_status, Status("s", "g", huge, "online")),
+        (protocol.encode_status, Status("s", "g", 1, huge)),
+        (protocol.encode_heartbeat, Heartbeat("s", "g", 1, huge, {1: (2, 2)}, "bounded", 9)),
+        (protocol.encode_heartbeat, Heartbeat("s", "g", 1, 5, {1: (2, 2)}, huge, 9)),
+        (protocol.encode_ack, Ack("s", "g", {huge: 2})),
     ]:
         with pytest.raises(WireError):
             encode(message)

@@ -3,13 +3,14 @@
 import cbor2
 from hypothesis import given, settings
 
+import whenabouts_protocol as protocol
 from property import strategies as some
 from support.files.schema import pycddl_accepts
 from support.search import examples
-from whenabouts_protocol import cbor, messages
+from whenabouts_protocol import cbor
+from whenabouts_protocol.messages.batch import MAX_BATCH_READINGS, decode_batch, encode_batch, encode_checked
 from whenabouts_protocol.reading import MAX_ATTRS, MAX_TEXT_BYTES, MAX_VALUE_BYTES, TIME_US_MAX, Reading
 from whenabouts_protocol.vector_clock import MAX_PROCESSES
-from whenabouts_protocol.wire import MAX_BATCH_READINGS, decode_batch, encode_batch, encode_checked
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -37,8 +38,8 @@ def test_a_batch_fits_the_schema_and_an_independent_package(readings):
 def test_other_messages_come_back_and_fit_the_schema(birth, status, heartbeat, ack):
     """Births, statuses, heartbeats and acks decode to themselves and are accepted by pycddl and cbor2."""
     for kind, message in (("birth", birth), ("status", status), ("heartbeat", heartbeat), ("ack", ack)):
-        data = getattr(messages, "encode_" + kind)(message)
-        assert getattr(messages, "decode_" + kind)(data) == message
+        data = getattr(protocol, "encode_" + kind)(message)
+        assert getattr(protocol, "decode_" + kind)(data) == message
         assert pycddl_accepts(kind, data)
         assert cbor2.dumps(cbor2.loads(data)) == data
 

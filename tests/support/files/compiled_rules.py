@@ -1,6 +1,6 @@
 """Compiled rules from the golden vectors, for CPython and the board alike."""
 
-from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide
+from whenabouts_protocol.messages.compiled_rule import CompiledRule, RuleSide
 
 
 def rule_of(fields):

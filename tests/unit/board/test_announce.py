@@ -5,7 +5,8 @@ import pytest
 from support.board.config import config
 from whenabouts_edge.board.announce import birth, statuses
 from whenabouts_edge.board.run import opened
-from whenabouts_protocol.messages import CONDITIONS, Birth, Status, encode_birth, encode_status
+from whenabouts_protocol import Birth, Status, encode_birth, encode_status
+from whenabouts_protocol.layout import CONDITIONS
 
 ORIGIN = ("hall", "gw", 7 << 32)
 STREAMS = [("gate/tags", "tag", None, 15_000_000, 5_000_000), ("b/t", "measure", "Cel", 1 << 40, 0)]

@@ -24,8 +24,8 @@ from whenabouts_protocol import (
     encode_status,
     topic,
 )
-from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, encode_rules
 from whenabouts_protocol.group_state import attrs_of, state_of
+from whenabouts_protocol.messages.compiled_rule import CompiledRule, RuleSide, encode_rules
 
 S = 1_000_000
 GROUP = {

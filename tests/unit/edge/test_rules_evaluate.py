@@ -10,7 +10,7 @@ from whenabouts_edge.rules.host import RuleHost, RulesFileError
 from whenabouts_edge.store.intake import MAX_WAITING, Intake
 from whenabouts_edge.store.spool import Spool, SpoolFull
 from whenabouts_protocol import Reading, decode_batch
-from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, encode_rules
+from whenabouts_protocol.messages.compiled_rule import CompiledRule, RuleSide, encode_rules
 
 DOCK, SHELF = RuleSide(["dock"], 0, 100), RuleSide(["shelf/1", "shelf/2"], 0, 100)
 

@@ -29,7 +29,7 @@ from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.ingest.ledger import MAX_RANGES
 from whenabouts_protocol import Heartbeat, decode_batch, encode_batch, encode_heartbeat
-from whenabouts_protocol.wire import MAX_BATCH_READINGS
+from whenabouts_protocol.messages.batch import MAX_BATCH_READINGS
 
 
 @pytest.fixture

@@ -3,18 +3,18 @@
 import cbor2
 import pytest
 
+import whenabouts_protocol as protocol
 from support.files.schema import pycddl_accepts, zcbor_accepts
 from support.files.vectors import rows
-from whenabouts_protocol import messages
 from whenabouts_protocol.errors import WireError
-from whenabouts_protocol.wire import decode_batch
+from whenabouts_protocol.messages.batch import decode_batch
 
 DECODERS = {
     "batch": decode_batch,
-    "birth": messages.decode_birth,
-    "status": messages.decode_status,
-    "heartbeat": messages.decode_heartbeat,
-    "ack": messages.decode_ack,
+    "birth": protocol.decode_birth,
+    "status": protocol.decode_status,
+    "heartbeat": protocol.decode_heartbeat,
+    "ack": protocol.decode_ack,
 }
 GOLDEN = [pytest.param("batch", row["hex"], id=row["name"]) for row in rows("batches.json")] + [
     pytest.param(row["type"], row["hex"], id=row["name"]) for row in rows("messages.json")

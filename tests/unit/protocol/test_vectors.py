@@ -3,13 +3,14 @@
 import cbor2
 import pytest
 
+import whenabouts_protocol as protocol
 from support.files.vectors import VECTORS, maker, rows
-from whenabouts_protocol import cbor, messages
+from whenabouts_protocol import cbor
 from whenabouts_protocol.errors import WireError
+from whenabouts_protocol.messages.batch import decode_batch, encode_batch
 from whenabouts_protocol.reading import Reading
-from whenabouts_protocol.wire import decode_batch, encode_batch
 
-MESSAGES = {"birth": messages.Birth, "status": messages.Status, "heartbeat": messages.Heartbeat, "ack": messages.Ack}
+MESSAGES = {"birth": protocol.Birth, "status": protocol.Status, "heartbeat": protocol.Heartbeat, "ack": protocol.Ack}
 BATCHES = [pytest.param(row, id=row["name"]) for row in rows("batches.json")]
 OTHERS = [pytest.param(row, id=row["name"]) for row in rows("messages.json")]
 REFUSED = [pytest.param(row, id=row["name"]) for row in rows("refused.json")]
@@ -51,8 +52,8 @@ def test_batch_has_the_golden_bytes_and_comes_back(row):
 def test_message_has_the_golden_bytes_and_comes_back(row):
     """The fields give exactly these bytes, and the bytes exactly these fields."""
     message = message_of(row)
-    assert getattr(messages, "encode_" + row["type"])(message).hex() == row["hex"]
-    assert getattr(messages, "decode_" + row["type"])(bytes.fromhex(row["hex"])) == message
+    assert getattr(protocol, "encode_" + row["type"])(message).hex() == row["hex"]
+    assert getattr(protocol, "decode_" + row["type"])(bytes.fromhex(row["hex"])) == message
 
 
 @pytest.mark.parametrize("row", BATCHES + OTHERS)
@@ -77,12 +78,12 @@ def test_refused_bytes_end_in_an_error_with_the_reason(row):
 def test_a_message_of_one_type_is_no_other(row):
     """A batch on a topic of births, heartbeats or acks is refused there; a status takes its first number for a condition."""
     data = bytes.fromhex(row["hex"])
-    for decode in (messages.decode_birth, messages.decode_heartbeat, messages.decode_ack):
+    for decode in (protocol.decode_birth, protocol.decode_heartbeat, protocol.decode_ack):
         with pytest.raises(WireError):
             decode(data)
 
 
 def test_fifty_readings_have_the_size_the_module_states():
-    """21.9 bytes a reading at 50 a batch of 7 tags with two attributes, as in the head of wire.py."""
+    """21.9 bytes a reading at 50 a batch of 7 tags with two attributes, as in the head of batch.py."""
     [row] = [row for row in rows("batches.json") if row["name"] == "fifty readings of seven tags"]
     assert len(row["hex"]) / 2 / 50 == 21.9

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from whenabouts_cloud.commands.check import check
 from whenabouts_cloud.commands.correlate import correlate
 from whenabouts_cloud.commands.explain import explain
-from whenabouts_protocol.compiled_rule import decode_rules
+from whenabouts_protocol.messages.compiled_rule import decode_rules
 
 GOOD = """
 STREAM dock  FROM "dock/tags" DELAY 2 s LENGTH 20 ms .. 300 ms

@@ -9,7 +9,7 @@ from whenabouts_cloud.rules import parse_rules
 from whenabouts_cloud.rules.explain_pairs import explain
 from whenabouts_cloud.rules.placement import GatewayStream, PlanError, announced, compile_rules, place
 from whenabouts_protocol import Birth
-from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, decode_rules, encode_rules
+from whenabouts_protocol.messages.compiled_rule import CompiledRule, RuleSide, decode_rules, encode_rules
 from whenabouts_protocol.streaming_join import StreamingJoin
 
 STREAMS = """

@@ -6,8 +6,8 @@ import pytest
 from support.files.compiled_rules import rule_of
 from support.files.schema import pycddl_accepts, zcbor_accepts
 from support.files.vectors import rows
-from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, decode_rules, encode_rules
 from whenabouts_protocol.errors import WireError
+from whenabouts_protocol.messages.compiled_rule import CompiledRule, RuleSide, decode_rules, encode_rules
 
 RULES = [pytest.param(row, id=row["name"]) for row in rows("rules.json")]
 REFUSED = [pytest.param(row, id=row["name"]) for row in rows("refused_rules.json")]

@@ -121,7 +121,7 @@ def decode_batch(data: bytes) -> "list[Reading]":
     Raises:
         WireError: anything other than a batch of this schema, whatever the bytes; the text names what was found and where.
     """
-    from whenabouts_protocol.unbatch import readings_in  # separate: a board that only sends has little memory
+    from whenabouts_protocol.messages.unbatch import readings_in  # separate: a board that only sends has little memory
 
     return readings_in(data)
 

@@ -1,4 +1,4 @@
-"""Decoder of batches, the inverse of `wire`. This decoder is the authority at run time."""
+"""Decoder of batches, the inverse of `batch`. This decoder is the authority at run time."""
 
 from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.layout import (
@@ -25,7 +25,7 @@ _ROW_FIXED = 8  # number, t_min, width, stream, key, clock state, clock, value; 
 
 
 def readings_in(data: bytes) -> "list[Reading]":
-    """Implementation of `wire.decode_batch`."""
+    """Implementation of `batch.decode_batch`."""
     head = read_head(data)
     site, gateway, boot = head.get(K_SITE), head.get(K_GATEWAY), head.get(K_BOOT)
     seq, t_min = head.get(K_SEQ), head.get(K_T_MIN)

@@ -1,17 +1,6 @@
-"""The other messages of a gateway: birth and status; heartbeats and acks are in `heartbeats`. Layout in `wire.cddl`."""
+"""Births and statuses, the retained messages that describe a gateway. Layout in `wire.cddl`."""
 
 from whenabouts_protocol.errors import WireError
-from whenabouts_protocol.heartbeats import (
-    Ack,
-    Heartbeat,
-    Message,
-    decode_ack,
-    decode_heartbeat,
-    encode_ack,
-    encode_heartbeat,
-    encoded,
-    origin_of,
-)
 from whenabouts_protocol.layout import (
     CONDITIONS,
     INT64_MAX,
@@ -22,34 +11,17 @@ from whenabouts_protocol.layout import (
     K_GROUP,
     K_VIEW,
     KINDS,
-    MAX_BOOTS,
     int_in,
     list_in,
     read_head,
 )
+from whenabouts_protocol.messages.heartbeats import Message, encoded, origin_of
 from whenabouts_protocol.reading import MAX_PROCESSES, MAX_TEXT_BYTES, is_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "Birth",
-    "Status",
-    "Heartbeat",
-    "Ack",
-    "encode_birth",
-    "decode_birth",
-    "encode_status",
-    "decode_status",
-    "encode_heartbeat",
-    "decode_heartbeat",
-    "encode_ack",
-    "decode_ack",
-    "CONDITIONS",
-    "MAX_STREAMS",
-    "MAX_BOOTS",
-]
 MAX_STREAMS = 256  # of one gateway
 
 
