@@ -38,7 +38,8 @@ class Reader:
     the names of its key and value fields, or None.
     start: commands to send, in order, when the line is opened and after `silence_us` without a good frame (None: the
     reader sends nothing while it sees nothing, so silence is normal). settings: returns the commands for a
-    configuration; they are sent after the first of `start`.
+    configuration; they are sent after the first of `start`. own_keys: keys of a configuration that only readers of this
+    kind have, whole numbers: name -> (least, most, description, example); `settings` and the decoder's options see them.
     question: repeated as in `Poll`, for a reader that only answers; a tag in the answer was seen after the question was
     sent.
     cycle_us: period of the search cycle from which the reader's timestamps count, 0 if it has none. anchor: kind of the
@@ -46,11 +47,12 @@ class Reader:
     trusted for one cycle: after a cycle without an anchor, they count from a later start that no frame reports.
     buffered: kind of the frames with tags that the reader kept until it was asked; their times count from a search
     without an anchor.
+    reports_once: True if a tag is reported as it comes and not again while it stays, so that its leaving is unknown.
     """
 
     __slots__ = (
         "anchor", "baud", "buffered", "cycle_us", "decoder", "latency_source", "latency_us", "observe", "options",
-        "question", "settings", "silence_us", "start", "tags",
+        "own_keys", "question", "reports_once", "settings", "silence_us", "start", "tags",
     )  # fmt: skip
 
     def __init__(
@@ -60,21 +62,25 @@ class Reader:
         latency_us: int,
         latency_source: str,
         tags: "Callable[[Frame], list[Sighting]] | None" = None,
+        *,
         observe: "Callable[[Frame, str | None, str | None], Any] | None" = None,
         options: "dict[str, object] | None" = None,
         start: "tuple[bytes, ...]" = (),
         settings: "Callable[[dict[str, Any]], tuple[bytes, ...]] | None" = None,
+        own_keys: "dict[str, tuple[int, int, str, int]] | None" = None,
         silence_us: "int | None" = None,
         question: "Question | None" = None,
         cycle_us: int = 0,
         anchor: "str | None" = None,
         buffered: "str | None" = None,
+        reports_once: bool = False,
     ) -> None:
         self.decoder, self.options = decoder, options or {}
         self.baud = baud
         self.latency_us, self.latency_source = latency_us, latency_source
         self.tags, self.observe = tags, observe
         self.start, self.settings, self.silence_us = start, settings, silence_us
+        self.own_keys, self.reports_once = own_keys or {}, reports_once
         self.question = question
         self.cycle_us, self.anchor, self.buffered = cycle_us, anchor, buffered
 

@@ -47,7 +47,7 @@ PEERS_MAX, STATES_MAX = 15, 8
 _FLASH_LOG = {"folder": str, "segments": int, "segment_bytes": int}
 _READER = {
     "port": object, "kind": str, "stream": str, "baud": int, "latency_us": int, "adapter_us": int, "listen_only": bool,
-    "region": int, "read_power_cdbm": int, "form": str, "columns": list, "key": str, "value": str, "unit": str,
+    "form": str, "columns": list, "key": str, "value": str, "unit": str,
 }  # fmt: skip
 
 
@@ -65,7 +65,9 @@ def checked(config: "Any") -> "dict[str, Any]":
     settings["ntp"] = _table("ntp", settings["ntp"], _NTP, ("host",), {"port": 123})
     defaults = {"folder": "/spool", "segments": 8, "segment_bytes": 32768}
     settings["flash_log"] = _table("flash_log", settings.get("flash_log", {}), _FLASH_LOG, (), defaults)
-    settings["readers"] = [_table("reader", one, _READER, ("port", "kind", "stream")) for one in settings["readers"]]
+    settings["readers"] = [
+        _table("reader", one, _keys_of_reader(one), ("port", "kind", "stream")) for one in settings["readers"]
+    ]
     if not settings["readers"]:
         raise ValueError("config readers: found none, expected at least one")
     for name, default, least in (
@@ -88,6 +90,18 @@ def checked(config: "Any") -> "dict[str, Any]":
     if "group" in settings:
         settings["group"] = _group(settings["group"], settings["site"] + "/" + settings["gateway"])
     return settings
+
+
+def _keys_of_reader(table: "Any") -> "dict[str, Any]":
+    """The keys of a reader's table, with those that only its kind has; looked up only if the table has others."""
+    if type(table) is not dict or all(name in _READER for name in table):
+        return _READER
+    from whenabouts_hardware.readers.catalogue import MODULES, reader
+
+    keys = dict(_READER)
+    if table.get("kind") in MODULES:
+        keys.update(dict.fromkeys(reader(table["kind"]).own_keys, int))
+    return keys
 
 
 def _group(table: "Any", own: str) -> "dict[str, Any]":

@@ -34,6 +34,7 @@ from whenabouts_edge.config.settings import (  # fmt: skip
     PresenceConfig,
     ReaderConfig,
     StateConfig,
+    own_options,
 )
 from whenabouts_hardware import READERS, Reader
 from whenabouts_protocol.reading import MAX_ATTRS, MAX_PROCESSES
@@ -44,9 +45,9 @@ _CLOCK_NEEDS = {"fixed": ("bound_us",), "sim": ("epoch_us", "anchor_ns")}
 _SIM_KEYS = ("epoch_us", "anchor_ns", "speed_milli", "offset_us", "drift_ppm", "base_bound_us", "assumed_drift_ppm")
 _CLOCK_KEYS = {"fixed": ("bound_us",), "sim": _SIM_KEYS}
 _OF_LINE = ("form", "columns", "key_field", "value_field", "unit")
-_REPORT_ONCE = ("id12la",)
 _OF_TAGS = ("leave_ms", "presence_stream", "expected")
-_OF_KIND = {"region": "m6e", "read_power_cdbm": "m6e", **dict.fromkeys(_OF_LINE, "line")}
+_OF_KIND = {key: kind for kind in READERS for key in READERS[kind].own_keys} | dict.fromkeys(_OF_LINE, "line")
+_OWN_KEYS = tuple(key for key in _OF_KIND if key not in _OF_LINE)  # of built-in kinds
 SHOWN_CHARS = 80  # most characters of a wrong value in a message
 MAX_BYTES = 1 << 20  # a larger file is not a configuration
 MAX_READERS = 32  # of one gateway: each needs a port and a thread
@@ -168,21 +169,24 @@ class _Checker:
         readers = []
         seen: dict[tuple[str, Any], int] = {}
         for number, table in enumerate(tables):
-            values = self._table("reader", number, table, READER)
+            facts = self._facts(number, table)
+            own = {} if facts is None else own_options(table["kind"], facts)
+            values = self._table("reader", number, table, READER | own)
             for key in ("name", "port"):
                 first = seen.setdefault((key, values[key]), number)
                 if values[key] is not None and first != number:
                     self._mistake(
                         ("reader", number, key), f"{key} {values[key]!r} is already that of reader number {first + 1}"
                     )
-            facts = self._facts(number, values["kind"])
             if facts is None or values["name"] is None or values["port"] is None:
                 continue
             for key, kind in _OF_KIND.items():
-                if values[key] != READER[key].default and values["kind"] != kind:
+                if values[key] != READER[key].default and values["kind"] != kind and key not in own:
                     self._mistake(
                         ("reader", number, key), f"{key} belongs to readers of kind {kind}, found {values['kind']}"
                     )
+            given = {key: values.pop(key, None) for key in (*_OWN_KEYS, *own)}
+            values["own"] = {key: value for key, value in given.items() if value is not None}
             values["line"] = self._line(number, values)
             values["stream"] = values["stream"] or f"{values['name']}/{'tags' if values['line'] is None else 'values'}"
             values["presence"] = self._presence(number, values)
@@ -192,10 +196,13 @@ class _Checker:
         self._check_presence_streams(readers)
         return tuple(readers)
 
-    def _facts(self, number: int, kind: str | None) -> Reader | None:
-        """The facts of this kind of reader, built in or of an installed package; None for an unknown kind."""
-        if kind is None or kind in READERS:
-            return READERS.get(kind or "")
+    def _facts(self, number: int, table: Any) -> Reader | None:
+        """The facts of the kind of reader in a table, built in or of an installed package; None for an unknown kind."""
+        kind = table.get("kind") if isinstance(table, dict) else None
+        if not isinstance(kind, str):  # reported with the table's other mistakes
+            return None
+        if kind in READERS:
+            return READERS[kind]
         problems = register_readers()
         if kind not in READERS:
             known = f"expected one of {', '.join(sorted(READERS))}"
@@ -211,7 +218,7 @@ class _Checker:
                 if value is not None:
                     self._mistake(("reader", number, key), f"found {key} without leave_ms, expected both")
             return None
-        if values["kind"] in _REPORT_ONCE:
+        if READERS[values["kind"]].reports_once:
             problem = f"leave_ms: found a reader of kind {values['kind']}, which reports a tag only once"
             self._mistake(("reader", number, "leave_ms"), f"{problem}; expected one that repeats tags while they stay")
         if values["line"] is not None and values["line"].key_field is None:

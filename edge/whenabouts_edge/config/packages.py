@@ -15,6 +15,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from whenabouts_edge.config.settings import READER
 from whenabouts_hardware import READERS, Decoder, Reader
 from whenabouts_protocol.reading import is_text
 
@@ -58,6 +59,11 @@ def _problem(reader: Any) -> str:
         return f"found {type(reader).__name__}, expected whenabouts_hardware.Reader"
     if reader.tags is None:
         return "found a Reader without tags, expected a function for the tags of a frame"
+    for key, entry in reader.own_keys.items():
+        if key in READER and not any(key in one.own_keys for one in READERS.values()):
+            return f"found own key {key!r}, expected a name that not every reader has"
+        if len(entry) != 4 or not (type(entry[0]) is type(entry[1]) is int and is_text(entry[2])):
+            return f"found own key {key!r} with {entry!r}, expected (least, most, description, example)"
     if not is_text(reader.latency_source) or type(reader.latency_us) is not int or reader.latency_us < 0:
         return f"found latency_us {reader.latency_us!r}, expected microseconds and their source"
     made = reader.new_decoder()

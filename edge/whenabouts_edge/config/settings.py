@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from whenabouts_edge.group.conditions import MAX_READS
-from whenabouts_hardware import READERS
+from whenabouts_hardware import READERS, Reader
 from whenabouts_hardware.readers.line import COLUMNS_MAX, FORMS
 from whenabouts_protocol.group_state import VALUE
 from whenabouts_protocol.reading import is_text
@@ -56,6 +56,14 @@ def _text(default: Any, about: str, example: Any = None) -> Option:
 
 def _host(default: str, about: str) -> Option:
     return Option(str, default, about, is_host, "only the name or the address of a machine, such as broker.example.org")
+
+
+def own_options(kind: str, reader: Reader) -> dict[str, Option]:
+    """Options of the keys that only readers of this kind have."""
+    return {
+        key: _number(None, least, most, f"For {kind}: {about}", example)
+        for key, (least, most, about, example) in reader.own_keys.items()
+    }
 
 
 def _is_line(text: str) -> bool:
@@ -156,12 +164,7 @@ READER = {
     ),
     "adapter_us": _number(16000, 0, 10**7, "Longest time a byte waits in the serial adapter (16 ms in FTDI chips)."),
     "latency_us": _number(None, 0, 10**8, "Longest time from a sighting to its frame; default by kind.", 1_000_000),
-    "region": _number(
-        None, 0, 255, "For m6e: regulatory region by the vendor's code, such as 13 for North America 2.", 13
-    ),
-    "read_power_cdbm": _number(
-        None, 0, 3000, "For m6e: power for reading in hundredths of dBm; an M6e Nano allows 2700.", 2200
-    ),
+    **{key: option for kind in sorted(READERS) for key, option in own_options(kind, READERS[kind]).items()},
     "listen_only": Option(bool, False, "Never write to the reader: another program controls it."),
     "form": Option(
         str,
@@ -291,8 +294,7 @@ class ReaderConfig:
     adapter_us: int
     latency_us: int
     listen_only: bool
-    region: int | None = None
-    read_power_cdbm: int | None = None
+    own: dict[str, int] = field(default_factory=dict)  # values of the keys that only this kind of reader has
     line: LineConfig | None = None
     presence: PresenceConfig | None = None
 

@@ -187,9 +187,10 @@ class _Maker:
             self._mistake("reader", number, "port", mistake)
         made: dict[str, Any] = {"port": port, "kind": reader.kind, "stream": reader.stream}
         tables = self._given["reader"]
-        for key in ("baud", "adapter_us", "latency_us", "listen_only", "region", "read_power_cdbm"):
+        for key in ("baud", "adapter_us", "latency_us", "listen_only"):
             if key in tables[number]:
                 made[key] = tables[number][key]
+        made |= reader.own
         if reader.baud == 0 and not self._board.terminals:
             self._mistake("reader", number, "baud", "baud: found 0, expected the speed of the line: a UART has one")
         if reader.line is not None:

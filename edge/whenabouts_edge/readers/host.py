@@ -102,8 +102,7 @@ def date(one: PendingReading, site: str, gateway: str, clock: ClockSample) -> No
 
 def _options(reader: ReaderConfig) -> dict[str, Any]:
     """A reader's configuration in the form of its session."""
-    names = ("kind", "stream", "baud", "latency_us", "adapter_us", "listen_only", "region", "read_power_cdbm")
+    names = ("kind", "stream", "baud", "latency_us", "adapter_us", "listen_only")
     given = {name: getattr(reader, name) for name in names}
-    return {name: value for name, value in given.items() if value is not None} | (
-        reader.line.options() if reader.line else {}
-    )
+    line = reader.line.options() if reader.line else {}
+    return {name: value for name, value in given.items() if value is not None} | reader.own | line

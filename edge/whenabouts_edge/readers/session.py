@@ -28,7 +28,7 @@ class ReaderSession:
     """Decodes, drives and stamps one reader after its port was opened; opened_us: nothing was read before.
 
     config: kind and stream; baud, latency_us, adapter_us if they differ from the defaults of the kind; listen_only if
-    another program drives the reader; region and read_power_cdbm of an M6e; for a sensor that sends lines form,
+    another program drives the reader; the keys that only its kind has; for a sensor that sends lines form,
     columns, key, value and unit. reader: the facts of its kind, required for a kind that is not built in.
 
     Raises:

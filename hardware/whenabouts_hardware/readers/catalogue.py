@@ -23,7 +23,7 @@ else:
 
 
 MODULES = {
-    "id12la": "em4100",
+    "id12la": "id12la",
     "line": "line",
     "m6e": "m6e",
     "pn532": "pn532",

@@ -1,4 +1,4 @@
-"""125 kHz EM4100 readers that send ASCII frames at 9600 8N1: RDM6300 / RDM630 and ID-2LA / ID-12LA / ID-20LA.
+"""125 kHz EM4100 readers that send ASCII frames at 9600 8N1: RDM6300 / RDM630, and the decoder of `id12la`.
 
 One decoder for both, because they differ only in a line end: `02`, ten hex digits (version or customer code, then the
 id, most significant first), two hex digits of checksum, `03`; the ID-xxLA put `0D 0A` before the `03`. The checksum is
@@ -101,9 +101,9 @@ class Em4100Decoder(Decoder):
         return Frame("tag", fields, raw, start, error, BAD_CHECKSUM)
 
 
-def _tags(frame: Frame) -> "list[Sighting]":
+def tags(frame: Frame) -> "list[Sighting]":
     """The key is version and id, ten digits."""
     return [Sighting(frame.raw[1 : DIGITS - 1].decode().upper(), {}, None, 1)]
 
 
-READER = Reader(Em4100Decoder, 9600, FIELD_SCAN_US, FIELD_SCAN_SOURCE, _tags)
+READER = Reader(Em4100Decoder, 9600, FIELD_SCAN_US, FIELD_SCAN_SOURCE, tags)

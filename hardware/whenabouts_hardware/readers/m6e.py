@@ -269,6 +269,10 @@ READER = Reader(
     # A reader that is still running accepts no other command before STOP.
     start=(STOP, PROTOCOL_GEN2_ONLY, ANTENNA_SEARCH_1_1, READ_FILTER_OFF, START_CONTINUOUS),
     settings=_settings,
+    own_keys={
+        "region": (0, 255, "regulatory region by the vendor's code, such as 13 for North America 2.", 13),
+        "read_power_cdbm": (0, 3000, "power for reading in hundredths of dBm; an M6e Nano allows 2700.", 2200),
+    },
     silence_us=3 * _CYCLE_US,  # it reports every cycle, tags or none: three missing reports are a fault
     cycle_us=_CYCLE_US,
     anchor="keepalive",

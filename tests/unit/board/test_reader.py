@@ -4,7 +4,9 @@ import random
 
 import pytest
 
+from support.board.config import config
 from support.files.reader_frames import published
+from whenabouts_edge.board.config import checked
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import LineConfig, ReaderConfig
 from whenabouts_edge.readers.host import HostSession
@@ -82,3 +84,11 @@ def test_an_unknown_reader_is_refused():
     """By name, with those that exist."""
     with pytest.raises(ValueError, match="found 'rfid', expected one of id12la"):
         ReaderSession({"kind": "rfid", "stream": "s"}, 0)
+
+
+def test_a_configuration_has_the_keys_of_its_kind_of_reader():
+    """Those of an M6e are taken there, and refused for another kind."""
+    reader = {"port": "/dev/x", "kind": "m6e", "stream": "s", "region": 8}
+    assert checked(config(readers=[reader]))["readers"] == [reader]
+    with pytest.raises(ValueError, match="reader: found 'region', expected one of adapter_us, baud"):
+        checked(config(readers=[reader | {"kind": "yrm100"}]))

@@ -36,6 +36,12 @@ class Other:
 
 
 READER = Reader(AcmeDecoder, 19200, 5000, "its data sheet", tags)
+WITH_KEY = Reader(
+    AcmeDecoder, 19200, 5000, "its data sheet", tags, own_keys={"gain_db": (0, 30, "gain of the receiver in dB.", 12)},
+    settings=lambda config: (b"G%d" % config.get("gain_db", 12),), start=(b"S",), reports_once=True,
+)
+COMMON_KEY = Reader(AcmeDecoder, 19200, 5000, "its data sheet", tags, own_keys={"port": (0, 1, "port.", 1)})
+SHORT_KEY = Reader(AcmeDecoder, 19200, 5000, "its data sheet", tags, own_keys={"gain_db": (0, 30)})
 WITHOUT = Reader(AcmeDecoder, 19200, 5000, "its data sheet")
 WRONG_DECODER = Reader(Other, 19200, 5000, "its data sheet", tags)
 NUMBER = 7
@@ -68,8 +74,8 @@ def install(folder, name, *points, module=MODULE):
     (info / "RECORD").write_text("")
 
 
-def edge(tmp_path, *args):
-    (tmp_path / "edge.toml").write_text(CONFIG)
+def edge(tmp_path, *args, more=""):
+    (tmp_path / "edge.toml").write_text(CONFIG + more)
     return subprocess.run(
         [sys.executable, "-m", "whenabouts_edge.cli", *args],
         cwd=tmp_path,
@@ -96,6 +102,27 @@ def test_a_reader_of_another_package_is_read_by_the_agent(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("more", "mistakes"),
+    [
+        ("gain_db = 12\n", ""),
+        ("gain_db = 31\n", "edge.toml:14: [reader] gain_db: found 31, expected a whole number from 0 to 30\n"),
+        ("gain = 12\n", "edge.toml:14: [reader] unknown key gain; did you mean gain_db?\n"),
+        ("region = 8\n", "edge.toml:14: [reader] region belongs to readers of kind m6e, found acme\n"),
+        (
+            "leave_ms = 900\n",
+            "edge.toml:14: [reader] leave_ms: found a reader of kind acme, which reports a tag only once; expected one "
+            "that repeats tags while they stay\n",
+        ),
+    ],
+)
+def test_a_reader_of_another_package_has_keys_of_its_own(tmp_path, more, mistakes):
+    """`check` knows their limits, hints at them, and knows that the reader reports a tag once."""
+    install(tmp_path / "site", "acme-reader", "acme = acme_reader:WITH_KEY")
+    done = edge(tmp_path, "check", "--config", "edge.toml", more=more)
+    assert (done.returncode, done.stderr) == (2 if mistakes else 0, mistakes)
+
+
+@pytest.mark.parametrize(
     ("points", "says"),
     [
         ([], "found 'acme', expected one of id12la, line,"),
@@ -103,6 +130,11 @@ def test_a_reader_of_another_package_is_read_by_the_agent(tmp_path):
         (["acme = no_such_module:READER"], "cannot be used (no_such_module:READER: ModuleNotFoundError"),
         (["acme = acme_reader:NUMBER"], "found int, expected whenabouts_hardware.Reader"),
         (["acme = acme_reader:WITHOUT"], "found a Reader without tags, expected a function for the tags of a frame"),
+        (["acme = acme_reader:COMMON_KEY"], "found own key 'port', expected a name that not every reader has"),
+        (
+            ["acme = acme_reader:SHORT_KEY"],
+            "found own key 'gain_db' with (0, 30), expected (least, most, description, ex",
+        ),
         (["acme = acme_reader:WRONG_DECODER"], "decoder gave Other, expected a whenabouts_hardware.Decoder"),
         (
             ["acme = acme_reader:READER", "acme = acme_reader:WITHOUT"],
