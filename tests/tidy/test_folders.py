@@ -41,7 +41,7 @@ FLOORS = {
         "cli",
     ],
     "whenabouts_edge": [
-        "backoff clock group trace",
+        "backoff clock group replace_file trace",
         "board.machine config serial_handlers",
         "install readers",
         "rules store",

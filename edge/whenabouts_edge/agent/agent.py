@@ -20,7 +20,7 @@ from whenabouts_edge.agent.timekeeping import Timekeeper
 from whenabouts_edge.clock import HostClock
 from whenabouts_edge.config.settings import Config
 from whenabouts_edge.health.notify import FEEDS_A_PERIOD, Flow, Notifier, summary
-from whenabouts_edge.health.status import Report
+from whenabouts_edge.health.status import StatusFiles
 from whenabouts_edge.readers.host import Batch
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.readers.presence import PresenceHost
@@ -71,7 +71,7 @@ class Agent:
         self._delivery = Delivery(config, self._birth(), spool, self._db, self._on_rules, self._group)
         before = spool.gaps.read(site, gateway)
         self._intake = Intake(self._append, self._delivery.work.set, config.commit_ms, self._keep_gaps, before)
-        self._report = Report(config.state_dir, config.metrics_file)
+        self._status_files = StatusFiles(config.state_dir, config.metrics_file)
         self._clear_us: dict[str, int] = {}
         self._reader_threads = [
             ReaderThread(r, site, gateway, clock.host_us, self._time.current, self._deliverer(r.name))
@@ -258,7 +258,7 @@ class Agent:
     async def _write_status(self, running: bool = True) -> None:
         status = self._status(running)
         self._notifier.say(summary(status))
-        await asyncio.to_thread(self._report.write, status)
+        await asyncio.to_thread(self._status_files.write, status)
 
     def _status(self, running: bool) -> dict[str, Any]:
         state = self._spool.state

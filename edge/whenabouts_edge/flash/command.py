@@ -18,6 +18,7 @@ from whenabouts_edge.flash import FlashError, boards
 from whenabouts_edge.flash.boards import BoardFacts
 from whenabouts_edge.flash.job import Job
 from whenabouts_edge.flash.provision import Provisioned, provision
+from whenabouts_edge.replace_file import replace_file
 
 WAIT_S = 90
 
@@ -52,7 +53,7 @@ def provision_command(config_file: Path, board_name: str, out: Path, as_json: bo
     """
     made = _provisioned(config_file, _board(board_name, as_json), as_json)
     try:
-        _write_secret(out, json.dumps(made.config, indent=2) + "\n")
+        replace_file(out, json.dumps(made.config, indent=2) + "\n", 0o600, durable=True)  # it holds passwords
     except OSError as error:
         _end(1, [f"{out}: cannot write ({error}); name another file with --out"], as_json)
     notes = [
@@ -143,15 +144,6 @@ def _provisioned(path: Path, board: BoardFacts, as_json: bool) -> Provisioned:
         return provision(read(path), board, os.environ, lambda name: Path(name).read_bytes(), str(path))
     except ConfigError as error:
         _end(2, error.mistakes, as_json)
-
-
-def _write_secret(path: Path, text: str) -> None:
-    """Replace a file; the new one is readable only by this user from its creation on."""
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.unlink(missing_ok=True)
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
-    temporary.replace(path)
 
 
 def _end(code: int, mistakes: list[str], as_json: bool) -> NoReturn:

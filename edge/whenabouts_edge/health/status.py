@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from whenabouts_edge.health.metrics import exposition
+from whenabouts_edge.replace_file import replace_file
 from whenabouts_protocol.logs import Log
 
-FOR_ALL = 0o644
+FOR_ALL = 0o644  # users of other programs must be able to read it, despite the umask
 
 log = Log(__name__)
 
 
-class Report:
+class StatusFiles:
     """Replaces its files whole. A full disk or a missing folder must not end the agent: each failure is logged once."""
 
     def __init__(self, state_dir: str, metrics_file: str | None) -> None:
@@ -28,13 +29,9 @@ class Report:
             self._replace(self._metrics, exposition(status), FOR_ALL)
 
     def _replace(self, path: Path, text: str, mode: int | None) -> None:
-        """Replace a file atomically: a reader sees the old or the new file, never half of one."""
-        temporary = path.with_suffix(".tmp")
+        """Replace a file, and log the first of failures in a row."""
         try:
-            temporary.write_text(text, encoding="utf-8")
-            if mode is not None:  # users of other programs must be able to read it, despite the umask
-                temporary.chmod(mode)
-            temporary.replace(path)
+            replace_file(path, text, mode, durable=False)  # it is renewed each second
         except OSError as error:
             if path not in self._failed:
                 log.error(

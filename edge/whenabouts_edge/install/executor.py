@@ -12,6 +12,7 @@ from whenabouts_edge.config import load as configuration
 from whenabouts_edge.config.settings import Config
 from whenabouts_edge.install.files import PORT_GROUP
 from whenabouts_edge.install.plan import USER, WRITTEN, Action, Facts
+from whenabouts_edge.replace_file import replace_file
 
 RUNNING_SYSTEMD = Path("/run/systemd/system")
 COMMAND_TIMEOUT_S = 120.0
@@ -101,10 +102,7 @@ def _table(path: Path) -> dict[str, list[str]]:
 def _write(path: Path, text: str) -> None:
     """Replace a file; readable by all, as it holds no secret."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.chmod(0o644)
-    temporary.replace(path)
+    replace_file(path, text, 0o644, durable=True)
 
 
 def _remove(path: Path) -> None:

@@ -32,7 +32,7 @@ TMPFILES = "/etc/tmpfiles.d/whenabouts.conf"
 WRITTEN = (SYSUSERS, TMPFILES, RULE, UNIT)
 USER = "whenabouts"
 CONFIG = "/etc/whenabouts/edge.toml"
-STATE_FILES = ("spool.sqlite*", "status.json", "status.tmp")  # files of the agent in state_dir
+STATE_FILES = ("spool.sqlite*", "status.json", ".status.json.new")  # files of the agent in state_dir
 
 _HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # hidden from the service by ProtectHome and PrivateTmp
 _USER_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,30}")

@@ -4,7 +4,7 @@ import json
 import re
 
 from whenabouts_edge.health.metrics import exposition
-from whenabouts_edge.health.status import Report
+from whenabouts_edge.health.status import StatusFiles
 
 STATUS = {
     "running": True,
@@ -74,7 +74,7 @@ def test_every_family_has_its_head_once_before_its_samples():
 def test_files_are_replaced_whole_and_a_fault_is_reported_once(tmp_path, caplog):
     """The metrics can be read by another user; a folder that is missing stops neither the status nor the agent."""
     metrics = tmp_path / "node" / "whenabouts.prom"
-    report = Report(str(tmp_path), str(metrics))
+    report = StatusFiles(str(tmp_path), str(metrics))
     report.write(STATUS)
     report.write(STATUS)
     assert [(one.event, one.fields["file"]) for one in caplog.records] == [("status.unwritable", metrics)]
@@ -88,5 +88,5 @@ def test_files_are_replaced_whole_and_a_fault_is_reported_once(tmp_path, caplog)
 
 def test_without_a_metrics_file_only_the_status_is_written(tmp_path):
     """No metrics are written unless configured."""
-    Report(str(tmp_path), None).write(STATUS)
+    StatusFiles(str(tmp_path), None).write(STATUS)
     assert [p.name for p in tmp_path.iterdir()] == ["status.json"]

@@ -3,6 +3,7 @@
 import pytest
 
 from whenabouts_hardware import decoder
+from whenabouts_hardware.readers import em4100, id12la
 from whenabouts_hardware.readers.em4100 import encode
 
 CARD = encode(0x10, 8844356)
@@ -58,3 +59,9 @@ def test_bad_checksum_keeps_what_was_read():
     [frame] = decoder("id12la").feed(b"\x0268003B51C6CB\x03")
     assert (frame.ok, frame.error) == (False, "found checksum CB, expected C4")
     assert (frame.fields["version"], frame.fields["id"]) == (0x68, 3887558)
+
+
+def test_readers_with_one_decoder_differ_in_how_often_they_report():
+    """An ID-12LA reports a tag once, an RDM6300 while it stays."""
+    assert id12la.READER.decoder is em4100.READER.decoder
+    assert (id12la.READER.reports_once, em4100.READER.reports_once) == (True, False)
