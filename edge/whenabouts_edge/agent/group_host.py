@@ -13,9 +13,10 @@ from whenabouts_edge.group.detection import Detection
 from whenabouts_edge.group.process import GroupProcess, Report
 from whenabouts_edge.readers.host import date
 from whenabouts_edge.readers.pending import PendingReading
-from whenabouts_protocol import WireError, encode_batch, parse_topic, topic
+from whenabouts_protocol import WireError, parse_topic, topic
 from whenabouts_protocol.group_state import KIND, attrs_of
 from whenabouts_protocol.logs import Log
+from whenabouts_protocol.messages.batch import encode_checked
 from whenabouts_protocol.messages.birth_status import decode_birth, decode_status
 
 LEAVES = ("birth", "status", "state")
@@ -147,7 +148,7 @@ class GroupHost:
 
 def to_publish(readings: Sequence[PendingReading]) -> list[bytes]:
     """The messages for the peers: one for each of these readings that is a state and has its number."""
-    return [encode_batch([one.reading]) for one in readings if one.publish and one.reading is not None]
+    return [encode_checked([one.reading]) for one in readings if one.publish and one.reading is not None]
 
 
 def _condition(state: StateConfig) -> Presence | Threshold:

@@ -146,10 +146,12 @@ class Agent:
                 continue
             reading = self.store.reading(pending, first_seq + n, now_us)
             if pending.publish:
-                from whenabouts_protocol.messages.batch import encode_batch
+                from whenabouts_protocol.messages.batch import encode_checked
 
-                self._state = encode_batch([reading])
-                self._states = self._states[1 - UNREPORTED_MAX :] + [self._state]  # noqa: RUF005
+                self._state = encode_checked([reading])  # `reading` checked it
+                self._states.append(self._state)
+                if len(self._states) > UNREPORTED_MAX:
+                    del self._states[0]
             if rules is not None and derives:
                 self.store.accept(rules.stored(pending, reading), now_us)
 

@@ -5,6 +5,7 @@ log forget it. Messages that were published but do not land are published again 
 new connection: the broker may have lost them.
 """
 
+from whenabouts_edge.backoff import Backoff
 from whenabouts_edge.board import tidy
 
 TYPE_CHECKING = False
@@ -24,7 +25,8 @@ class Publisher:
 
     def __init__(self, flash_log: "FlashLog", resend_us: int) -> None:
         self._flash_log = flash_log
-        self._resend_us_min = self._resend_us = resend_us
+        self._backoff = Backoff(resend_us, RESEND_US_MAX)
+        self._resend_us = self._backoff.pause_us(0)
         self._cursor: tuple[int, int] | None = None
         self._on_way: list[list[object]] = []  # packet id (0 when taken), position behind the message
         self._quiet_since_us: int | None = None
@@ -39,7 +41,7 @@ class Publisher:
         """Publish as many messages as there is room for."""
         if self._is_overdue(now_us):
             self.restart()
-            self._resend_us = min(RESEND_US_MAX, 2 * self._resend_us)
+            self._resend_us = self._backoff.pause_us(0)
             self.resends += 1
         while len(self._on_way) < WINDOW and mqtt.room and mqtt.waiting_bytes < WAITING_BYTES_MAX:
             tidy()
@@ -63,7 +65,8 @@ class Publisher:
 
     def landed(self, now_us: int) -> None:
         """Note that the cloud confirmed more messages."""
-        self._resend_us = self._resend_us_min
+        self._backoff.reset()
+        self._resend_us = self._backoff.pause_us(0)
         self._quiet_since_us = now_us if self._flash_log.readings else None
 
     def is_published(self, end: "tuple[int, int]") -> bool:

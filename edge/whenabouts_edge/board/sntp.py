@@ -12,6 +12,8 @@ microseconds.
 
 import struct
 
+from whenabouts_edge.backoff import Backoff
+
 ASSUMED_DRIFT_PPM = 50  # of a board's crystal; assumed, as an estimate is no bound
 UNBOUNDED_US = 315_360_000_000_000  # ten years each way, when nothing is known: a stamp that matches nothing
 PACKET_BYTES = 48
@@ -152,7 +154,7 @@ class Exchange:
         self._cookie: bytes | None = None
         self._sent_us = 0
         self._next_us: int | None = None
-        self._pause_us = RETRY_US
+        self._backoff = Backoff(RETRY_US, POLL_US)
         self.problem = ""
         self.answered = 0
 
@@ -179,11 +181,10 @@ class Exchange:
         self._clock.take(sample)
         self.answered += 1
         self.problem = ""
-        self._pause_us = RETRY_US
+        self._backoff.reset()
         self._next_us = now_us + POLL_US
 
     def _missed(self, problem: str, now_us: int) -> None:
         self._cookie = None
         self.problem = problem
-        self._next_us = now_us + self._pause_us
-        self._pause_us = min(POLL_US, 2 * self._pause_us)
+        self._next_us = now_us + self._backoff.pause_us(0)
