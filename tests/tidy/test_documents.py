@@ -112,6 +112,25 @@ def test_links_in_the_documents_lead_somewhere():
     assert lost == {}
 
 
+def _tables(text):
+    """The rows of every table of a page, each with its cells; a bar within a cell is written with a backslash."""
+    outside_code = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    for table in re.findall(r"(?:^\|.*\n)+", outside_code, re.M):
+        yield [[cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]] for row in table.splitlines()]
+
+
+def test_the_rows_of_a_table_have_equally_many_cells():
+    """A bare bar within a cell, also within code, would begin another one."""
+    assert [len(row) for row in next(_tables("| a | b |\n|---|---|\n| `|x|` | y |\n"))] == [2, 2, 4]
+    assert sum(len(list(_tables(text))) for text in PAGES.values()) > 50
+    odd = {
+        name: rows
+        for name, text in PAGES.items()
+        if (rows := [r for t in _tables(text) for r in t if len(r) != len(t[0])])
+    }
+    assert odd == {}
+
+
 def test_the_map_names_every_folder_of_code():
     """ARCHITECTURE lists each package, or each folder directly in it, and no folder that is not there."""
     listed = set(re.findall(r"^\| `([a-z_]+(?:/[a-z_]+)*)/` \|", PAGES["ARCHITECTURE.md"], re.M))
