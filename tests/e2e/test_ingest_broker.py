@@ -172,6 +172,26 @@ def test_a_gateway_made_of_mosquitto_pub_and_cbor2_is_accepted(stack):
     ]
 
 
+def test_every_line_of_the_log_is_json_where_this_is_configured(stack):
+    """Start, connection, progress and end are events with fields; no plain text is between them."""
+    command = [sys.executable, "-m", "whenabouts_cloud.cli", "ingest", "--log-format", "json", "--broker",
+               f"127.0.0.1:{stack.broker.port}", "--landing", str(stack.landing)]  # fmt: skip
+    part = stack.start("ingest", command)
+    batch = {0: 2, 1: SITE, 2: "diy", 3: 5, 4: 0, 5: NOW_US, 6: [[]], 7: [["door", 0, None]], 8: ["tom"], 9: [],
+             10: [[0, 0, 1500, 0, 0, 0, 0, None]]}  # fmt: skip
+
+    def progress_logged() -> bool:
+        publish_with_tool(stack.broker.port, at("diy"), batch)
+        return part.said("ingest.progress")
+
+    stack.wait("progress", progress_logged, LIMIT_S)
+    assert part.stop() == 0, part.tail()
+    lines = [json.loads(line) for line in part.log.read_text().splitlines()]
+    events = [line["event"] for line in lines]
+    assert [events[0], events[1], events[-1]] == ["broker.connected", "ingest.started", "ingest.stopped"]
+    assert (lines[-1]["landed"], lines[-1]["files"]) == (1, 1)
+
+
 def test_a_broker_with_only_mqtt_3_1_1_is_enough(tmp_path):
     """The embedded broker refuses MQTT 5: the ingest takes 3.1.1, and all is landed and acknowledged."""
     with Stack(tmp_path) as stack, ExitStack() as opened:

@@ -16,7 +16,9 @@ from whenabouts_cloud.ingest.metrics import metrics
 from whenabouts_cloud.ingest.service import IngestService
 from whenabouts_cloud.metrics_file import MetricsFile
 from whenabouts_cloud.orderly_end import orderly_end
-from whenabouts_protocol.logs import write_logs
+from whenabouts_protocol.logs import Log, write_logs
+
+log = Log(__name__)
 
 REPORT_S = 2.0
 END_S = 15.0  # far longer than a flush and a disconnect take
@@ -64,6 +66,7 @@ def ingest(
     with orderly_end(service.stop, END_S):
         try:
             service.connect()
+            log.info("ingest.started", landing=landing)
             service.run(report.tick, REPORT_S)
         except BrokerError as error:
             raise click.ClickException(str(error)) from None
@@ -93,17 +96,17 @@ class _Reporter:
     def tick(self) -> None:
         counts = self._counts()
         if any(counts[name] != self._reported.get(name, 0) for name in counts if name not in QUIET):
-            self._report(counts)
+            self._report("ingest.progress", counts)
         self._write_metrics()
 
     def last(self) -> None:
-        self._report(self._counts())
+        self._report("ingest.stopped", self._counts())
         self._write_metrics()
 
     def _counts(self) -> dict[str, int]:
         return {**asdict(self._bridge.counters), "qos0_dropped": self._service.dropped}
 
-    def _report(self, counts: dict[str, int]) -> None:
+    def _report(self, event: str, counts: dict[str, int]) -> None:
         now_s = time.monotonic()
         rate = (counts["landed"] - self._reported.get("landed", 0)) / max(now_s - self._reported_s, 1e-3)
         self._reported, self._reported_s = counts, now_s
@@ -115,7 +118,7 @@ class _Reporter:
         text += "".join(f", {counts[name]} {shown}" for name, shown in SHOWN.items() if counts[name])
         if counts["dead"]:
             text += f", {counts['dead']} dead letters ({', '.join(f'{n} {reason}' for reason, n in reasons.items())})"
-        click.echo(text, err=True)
+        log.info(event, text, landed=counts["landed"], files=counts["files"])
 
     def _write_metrics(self) -> None:
         if self._metrics_file is not None:
