@@ -1,5 +1,6 @@
 """Statements of the documents about commands, targets, files, rules and figures are true."""
 
+import ast
 import re
 from collections import Counter
 
@@ -208,20 +209,66 @@ def test_operating_names_every_metric_and_counter():
     assert {name for name in names | set(Counters.__dataclass_fields__) if f"`{name}`" not in text} == set()
 
 
-def test_operating_names_every_event_of_a_job():
-    """Those that jobs log themselves, each with its level, and no others."""
-    folders = [REPOSITORY / "cloud" / "whenabouts_cloud" / name for name in ("jobs", "commands")]
-    source = "\n".join(path.read_text() for folder in folders for path in folder.glob("*.py"))
-    logged = set(re.findall(r'\blog\.(info|warning|error)[(,]\s*"([a-z.]+)"', source))
-    logged |= {("warning", event) for event in re.findall(r'\bNotice\("([a-z.]+)"', source)}
-    [table] = re.findall(r"\| event \| level \| when \|\n(.*?)\n\n", PAGES["docs/operating.md"], re.S)
-    explained = set()
+EVENT = re.compile(r"[a-z_]+\.[a-z_]+")
+
+
+def _program(path):
+    """The program that logs the events of a module, as the page names it."""
+    if path.parts[0] == "edge":
+        return {"agent"}
+    if path.parts[2] == "metrics_file.py":
+        return {"ingest", "job"}
+    return {"ingest"} if "ingest" in path.parts[2] or path.name == "ingest.py" else {"job"}
+
+
+def _events(source):
+    """(event, level) of calls that log; None for a level that the call does not show, a prefix for a name put together."""
+    if not re.search(r"^log = Log\(|\bNotice\(", source, re.M):
+        return
+    for call in (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)):
+        names, levels = [call.func, *call.args], [getattr(call.func, "attr", None)]
+        if call.args and ast.unparse(call.args[0]) in ("log.info", "log.warning", "log.error"):  # in a partial
+            names, levels = call.args, [call.args[0].attr]
+        match names[1:2]:
+            case [ast.Constant(value=str(event))] if EVENT.fullmatch(event):
+                pass
+            case [ast.JoinedStr(values=[ast.Constant(value=str(event)), *_])] if re.fullmatch(r"[a-z_]+\.", event):
+                pass
+            case _:
+                continue
+        level = {"exception": "error"}.get(levels[0], levels[0])
+        level = "warning" if ast.unparse(call.func) == "Notice" else level
+        if level != "debug":
+            yield event, level if level in ("info", "warning", "error") else None
+
+
+def test_operating_names_every_event():
+    """Each with its programs and its level, and no others."""
+    logged = {}
+    for path in tracked_files():
+        path = path.relative_to(REPOSITORY)
+        if path.suffix == ".py" and path.parts[:2] in (("edge", "whenabouts_edge"), ("cloud", "whenabouts_cloud")):
+            for event, level in _events((REPOSITORY / path).read_text(encoding="utf-8")):
+                programs, levels = logged.setdefault(event, (set(), set()))
+                programs |= _program(path)
+                levels |= {level} - {None}
+    prefixes = {event for event in logged if event.endswith(".")}
+    assert prefixes == {"reader.", "gateway."}
+    [table] = re.findall(r"\| event \| program \| level \| when \|\n(.*?)\n\n", PAGES["docs/operating.md"], re.S)
+    explained = {}
     for row in table.splitlines()[1:]:
-        _, events, levels, *_ = (cell.strip() for cell in row.split("|"))
-        names, levels = re.findall(r"`([a-z.]+)`", events), levels.split(", ")
-        explained |= set(zip(levels * (len(names) if len(levels) == 1 else 1), names, strict=True))
-    assert len(logged) > 10
-    assert explained == logged
+        _, events, programs, levels, *_ = (cell.strip() for cell in row.split("|"))
+        names, levels = EVENT.findall(events), levels.split(", ")
+        for name, level in zip(names, levels * (len(names) if len(levels) == 1 else 1), strict=True):
+            known = explained.setdefault(name, (set(), set()))
+            known[0].update(programs.split(", "))
+            known[1].add(level)
+    assert len(logged) > 40
+    direct = {event: found for event, found in logged.items() if event not in prefixes}
+    assert {event for event in explained if event not in direct and not event.startswith(tuple(prefixes))} == set()
+    for event, (programs, levels) in direct.items():
+        assert explained[event][0] == programs, event
+        assert explained[event][1] >= levels, event
 
 
 @pytest.mark.parametrize(

@@ -62,12 +62,12 @@ class RuleHost:
             rules = self._decode(payload) if payload else self._from_file
         except WireError as error:
             self.refused += 1
-            log.warning("rules.refused", str(error))
+            log.error("rules.invalid", str(error))
             return False
         if rules == self.running.rules:
             return False
         self.running = EdgeRules(rules, before=self.running)
-        log.info("rules.running", streams=",".join(self.streams))
+        log.info("rules.changed", streams=",".join(self.streams))
         return True
 
     def through(self, readings: Sequence[PendingReading]) -> list[PendingReading]:
