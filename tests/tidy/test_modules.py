@@ -100,11 +100,6 @@ def taken(package):
 
 # Reached by tests only through a command or through another module so far. The table may only get shorter.
 WITHOUT_OWN_TEST = {
-    "whenabouts_edge.trace.lines",
-    "whenabouts_cloud.cep.uncertain.chain_walk",
-    "whenabouts_cloud.correlation.nearest",
-    "whenabouts_cloud.jobs.runner",
-    "whenabouts_cloud.rules.checks",
     "whenabouts_cloud.spark.file_slabs",
     "whenabouts_sim.stack.embedded_broker",
     "whenabouts_sim.stack.parent_death",

@@ -1,0 +1,62 @@
+"""A run of works before Spark is needed (`jobs.runner`); tests of jobs on Spark run the rest."""
+
+import subprocess
+import sys
+
+import click
+import pytest
+
+from whenabouts_cloud.jobs.output.sink import claim
+from whenabouts_cloud.jobs.runner import run
+from whenabouts_cloud.jobs.work import Options, Work
+from whenabouts_cloud.rules import parse_rules
+
+STREAMS = 'STREAM a FROM "a" DELAY 1 s\nSTREAM b FROM "b" DELAY 1 s\n'
+NEAR, THEN = parse_rules(
+    STREAMS
+    + "RULE near CORRELATE a AS x, b AS y WHERE |@x - @y| <= 1 s OVER 80 %\nRULE then SEQ(a, b) WITHIN 1 s PER key"
+).rules
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Runs one work on a landing of this name; its work must not begin."""
+
+    def start(landing, once, rule=NEAR):
+        def never(*_):
+            raise AssertionError
+
+        options = Options(tmp_path / landing, tmp_path / "out", once, False, 2, 0.0, "local[1]", False, "text", None)
+        run([Work([rule], options.out, "pairs", str, {}, never, never)], options)
+
+    return start
+
+
+def test_one_pass_needs_a_landing(start, tmp_path):
+    """Wrong usage, and nothing is written."""
+    with pytest.raises(click.UsageError, match=r"--landing: found no folder .*none, expected what the ingest writes"):
+        start("none", once=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_an_output_of_another_rule_is_refused(start, tmp_path, once):
+    """Before Spark starts, in both modes."""
+    (tmp_path / "landing").mkdir()
+    claim(tmp_path / "out", THEN, "once" if once else "streaming", 2)
+    with pytest.raises(click.UsageError, match=r"found results of rule .*take another --out"):
+        start("landing", once)
+
+
+def test_a_signal_ends_the_wait_for_a_landing(tmp_path):
+    """A job may start before the ingest; it ends without an error if it is stopped first."""
+    (tmp_path / "rules.wa").write_text(NEAR.text(), encoding="utf-8")
+    options = ["--landing", tmp_path / "none", "--rule", tmp_path / "rules.wa", "--out", tmp_path / "out"]
+    command = [sys.executable, "-m", "whenabouts_cloud.cli", "correlate", *map(str, options)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        process.terminate()
+        rest = process.stderr.read()
+    assert "landing.waiting" in first
+    assert (process.returncode, rest) == (0, "")
