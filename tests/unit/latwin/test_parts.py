@@ -7,7 +7,7 @@ from whenabouts_cloud.latwin.model.algebra import ADD, AT_LEAST, COUNT, PUSH, ST
 from whenabouts_cloud.latwin.model.frame import greatest as greatest_walked
 from whenabouts_cloud.latwin.model.frame import least as least_walked
 from whenabouts_cloud.latwin.model.layout import CLOCK, META, NO_ROOM, TAKEN, new_ring
-from whenabouts_cloud.latwin.windows.bound import Bound
+from whenabouts_cloud.latwin.windows.bound import BoundPredicate
 from whenabouts_cloud.latwin.windows.box import bits_of, new_box, rebuild
 from whenabouts_cloud.latwin.windows.effective import join
 from whenabouts_cloud.latwin.windows.lattice_on_demand import Walked, frame_of
@@ -72,7 +72,7 @@ def test_a_count_is_a_program_of_digits():
     """Three parts need two digits; at least two of them hold in the cells that brute force gives."""
     ring, box = filled(), new_box([3, 3, 3])
     rebuild(ring, box)
-    bound = Bound(AtLeast(2, [Local(p, {3}) for p in range(3)]), ring, box)
+    bound = BoundPredicate(AtLeast(2, [Local(p, {3}) for p in range(3)]), ring, box)
     assert [step[STEP.operation] for step in bound.code.steps] == [COUNT, PUSH, ADD, PUSH, ADD, PUSH, ADD, AT_LEAST]
     true = np.zeros_like(box.words)
     assert bound.holds(true)

@@ -10,11 +10,11 @@ from whenabouts_cloud.blobs import to_bytes
 from whenabouts_cloud.commands.lines import verdict_text
 from whenabouts_cloud.jobs.latwin import LATWIN
 from whenabouts_cloud.jobs.packing import tables_of
-from whenabouts_cloud.latwin.shard.choices import MAX_OPEN, RunChoices
+from whenabouts_cloud.latwin.shard.occurrence import Occurrence, Witness
 from whenabouts_cloud.latwin.shard.report import COLUMNS, Report, reports_of
 from whenabouts_cloud.latwin.shard.results import RESULT, result_id, table_of, verdict_row
-from whenabouts_cloud.latwin.shard.verdict import Occurrence, Witness
-from whenabouts_cloud.latwin.shard.watch import InWindows, Plan
+from whenabouts_cloud.latwin.shard.run_choices import MAX_OPEN, RunChoices
+from whenabouts_cloud.latwin.shard.watch import WatchPlan, WindowEvaluation
 
 
 def report(slot, number, us, *, clock=None, is_heartbeat=False, length=0):
@@ -135,9 +135,9 @@ def test_reports_travel_as_blocks_and_only_what_the_rule_reads():
 
 def test_a_rule_over_windows_goes_on_from_its_snapshot():
     """The ring, and the verdicts on the states in it."""
-    plan = Plan(rule("POSSIBLY s0 AND s1 WINDOW 2", processes=2))
+    plan = WatchPlan(rule("POSSIBLY s0 AND s1 WINDOW 2", processes=2))
     before = plan.watch()
-    assert isinstance(before, InWindows)
+    assert isinstance(before, WindowEvaluation)
     before.take(report(0, 0, 0))
     after = plan.watch()
     after.restore(json.loads(json.dumps(before.snapshot())))

@@ -24,7 +24,7 @@ from support.latwin.states import (
 )
 from support.search import examples
 from whenabouts_cloud.latwin.picture.picture import NothingToDrawError, picture
-from whenabouts_cloud.latwin.shard.release import in_order
+from whenabouts_cloud.latwin.shard.processing_order import in_order
 from whenabouts_cloud.latwin.shard.report import rows_of
 from whenabouts_cloud.latwin.shard.shard import LatwinShard
 from whenabouts_cloud.latwin.shard.view import MAX_WAITING
@@ -83,7 +83,7 @@ def test_definitely_is_its_definition_in_any_order_of_arrival(seed, processes, r
 
 
 def by_windows(job, rows, processes, holds):
-    """The definition of rules over windows: a checker that gets the states in the order of `release`, by brute force.
+    """The definition of rules over windows: a checker that gets the states in `processing_order`, by brute force.
 
     `holds` is true of values of all processes that satisfy the predicate. When a period begins, the least global state.
     """

@@ -187,9 +187,10 @@ def back(ring: Ring, work: Array, p: int, new: bool) -> Any:
 
 @compiled_noref
 def descend_runs(ring: Ring, work: Array, new: bool) -> Any:
-    """Moves a choice of runs down to the latest overlap not later than it; False if there is none, or with `new` no new one.
+    """Moves the selected runs back to the latest ones, not after them, that overlap; returns False if there are none.
 
-    A run that began after another ended cannot overlap that run or an earlier one of its process.
+    With `new`, runs before the last emitted overlap do not count. A run that began after another ended cannot overlap
+    that run or an earlier one of its process.
     """
     n = len(ring.heads)
     moved = True

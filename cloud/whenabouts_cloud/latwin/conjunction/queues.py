@@ -234,7 +234,10 @@ def descend(ring: Ring, work: Array, line: int) -> None:
 
 @compiled_noref
 def every_way(ring: Ring, work: Array) -> Any:
-    """The paper's Def, for windows that hold a CGS: runs are cut at the least and the greatest one, as in `settle_runs`."""
+    """True if every path from the least to the greatest CGS, which must exist, meets one with all true: the paper's Def.
+
+    As `settle_runs`, with runs that are cut at these two CGSs.
+    """
     heads = ring.heads
     for p in range(len(heads)):
         work[WORK.least, p], work[WORK.greatest, p] = heads[p, HEAD.first], heads[p, HEAD.next] - 1

@@ -1,7 +1,7 @@
 """Draws the windows of a rule at one moment: the lattice of their consistent global states, and those that satisfy the rule.
 
 The moment is when a verdict's last state began, or else the end. The states are those that a checker then holds if it
-processes them in the order of `release`, so the picture does not depend on their arrival.
+processes them in `processing_order`, so the picture does not depend on their arrival.
 """
 
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ from whenabouts_cloud.latwin.conjunction.detector import ConjunctionDetector
 from whenabouts_cloud.latwin.model.frame import frame
 from whenabouts_cloud.latwin.model.layout import CLOCK, FOREVER, HEAD, NEVER, Ring
 from whenabouts_cloud.latwin.picture.hasse_svg import svg
-from whenabouts_cloud.latwin.shard.release import Gap, in_order
+from whenabouts_cloud.latwin.shard.processing_order import MissingStates, in_order
 from whenabouts_cloud.latwin.shard.report import Report, reports_of, rows_of
 from whenabouts_cloud.latwin.shard.view import View
-from whenabouts_cloud.latwin.shard.watch import Plan
+from whenabouts_cloud.latwin.shard.watch import WatchPlan
 from whenabouts_cloud.latwin.windows.walk import each
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_cloud.rules.state_predicate import Scalar, Value
@@ -34,10 +34,10 @@ def picture(rule: LatwinRule, readings: pa.Table, verdict: dict[str, Any] | None
     """
     if len(rule.streams) < 2:
         raise NothingToDrawError(f"rule {rule.name} is about one stream, expected two or more: there is no lattice")
-    plan = Plan(rule)
+    plan = WatchPlan(rule)
     (group, view_number), view = _view(plan, readings, verdict)
-    if view.unheard:
-        raise NothingToDrawError(f"group {group} has sent no state of {', '.join(view.unheard)}")
+    if view.streams_without_reports:
+        raise NothingToDrawError(f"group {group} has sent no state of {', '.join(view.streams_without_reports)}")
     waited = {(one["name"], one["state"]) for one in verdict["states"]} if verdict else set()
     held, window = _windows(rule, view.queues(), waited)
 
@@ -53,7 +53,7 @@ def picture(rule: LatwinRule, readings: pa.Table, verdict: dict[str, Any] | None
     return svg(window, each(window, holds), title, names, [f"group {group}, view {view_number}, {when}"])
 
 
-def _view(plan: Plan, readings: pa.Table, verdict: dict[str, Any] | None) -> tuple[tuple[str, int], View]:
+def _view(plan: WatchPlan, readings: pa.Table, verdict: dict[str, Any] | None) -> tuple[tuple[str, int], View]:
     """The view of the verdict, or the newest one."""
     views: dict[tuple[str, int], View] = {}
     for source, report in rows_of(plan.rule, reports_of(plan.rule, readings)[0]):
@@ -73,7 +73,7 @@ def _windows(rule: LatwinRule, queues: list[list[Report]], waited: set[tuple[str
     left = set(waited)
     for taken in in_order(queues, [0] * n, [stream.delay_us for stream in rule.streams], rule.causal):
         item = taken.item
-        if isinstance(item, Gap):
+        if isinstance(item, MissingStates):
             checker.renew(item.slot, item.last + 1)
             held[item.slot].clear()
             continue

@@ -35,7 +35,7 @@ AFTER = 1 << 62
 Floats = npt.NDArray[np.float64]
 
 
-class Held(NamedTuple):
+class HoldProbability(NamedTuple):
     """`error` is 0 if exact. `samples` is the effective number: of equally weighted samples with the same variance."""
 
     probability: float
@@ -44,7 +44,7 @@ class Held(NamedTuple):
     samples: float
 
 
-class Passed(NamedTuple):
+class StateProbabilities(NamedTuple):
     """Global states with their probabilities and errors; when sampled, states that no sample met are missing."""
 
     states: Ints  # (m, n) numbers, in lexical order
@@ -54,7 +54,7 @@ class Passed(NamedTuple):
     samples: float
 
 
-class _Model(NamedTuple):
+class _StartOrder(NamedTuple):
     lo: Ints  # (n, e) of starts, narrowed by those before and after
     hi: Ints
     need: Ints  # (n, e, n) number of starts of each process that come before this one
@@ -63,17 +63,17 @@ class _Model(NamedTuple):
     order: list[tuple[int, int]]  # the starts, each after its predecessors
 
 
-def held(window: Frame, lo: Ints, hi: Ints, truth: Truth, seed: int, samples: int = SAMPLES) -> Held:
+def held(window: Frame, lo: Ints, hi: Ints, truth: Truth, seed: int, samples: int = SAMPLES) -> HoldProbability:
     """The probability that `truth` held at some moment; lo and hi (n, w) are the bounds of the starts, in microseconds.
 
     Raises:
         ValueError: bounds contradict the order, or a start has none.
     """
     if (window.count == 0).any():
-        return Held(0.0, True, 0.0, 0.0)
+        return HoldProbability(0.0, True, 0.0, 0.0)
     model = _model(window, lo, hi)
-    if (exact := _Exact.of(model)) is not None:
-        return Held(exact.held(truth), True, 0.0, 0.0)
+    if (exact := _ExactIntegration.of(model)) is not None:
+        return HoldProbability(exact.held(truth), True, 0.0, 0.0)
     weights: list[Floats] = []
     hits = []
     for weight, rows, lasts in _samples(model, seed, samples):
@@ -83,10 +83,10 @@ def held(window: Frame, lo: Ints, hi: Ints, truth: Truth, seed: int, samples: in
         weights.append(weight)
         hits.append(hit.any(axis=1))
     probability, error, size = _estimate(np.concatenate(weights), np.concatenate(hits).astype(np.float64))
-    return Held(probability, False, error, size)
+    return HoldProbability(probability, False, error, size)
 
 
-def passed(window: Frame, lo: Ints, hi: Ints, seed: int, samples: int = SAMPLES) -> Passed:
+def passed(window: Frame, lo: Ints, hi: Ints, seed: int, samples: int = SAMPLES) -> StateProbabilities:
     """The probability that each global state of the window was passed, in lexical order; bounds as in `held`.
 
     Raises:
@@ -94,11 +94,11 @@ def passed(window: Frame, lo: Ints, hi: Ints, seed: int, samples: int = SAMPLES)
     """
     n = len(window.first)
     if (window.count == 0).any():
-        return Passed(np.empty((0, n), np.int64), np.empty(0), True, np.empty(0), 0.0)
+        return StateProbabilities(np.empty((0, n), np.int64), np.empty(0), True, np.empty(0), 0.0)
     model = _model(window, lo, hi)
-    if (exact := _Exact.of(model)) is not None:
+    if (exact := _ExactIntegration.of(model)) is not None:
         inside, exactly = exact.passed()
-        return Passed(inside - 1 + window.first, exactly, True, np.zeros(len(inside)), 0.0)
+        return StateProbabilities(inside - 1 + window.first, exactly, True, np.zeros(len(inside)), 0.0)
     weights: list[Floats] = []
     met = []
     for weight, rows, lasts in _samples(model, seed, samples):
@@ -115,10 +115,10 @@ def passed(window: Frame, lo: Ints, hi: Ints, seed: int, samples: int = SAMPLES)
     size = 1.0 / (share**2).sum()
     variance: Floats = (1.0 - probability) ** 2 * squares + probability**2 * ((share**2).sum() - squares)
     error = np.maximum(np.sqrt(np.maximum(variance, 0.0)), 1.0 / size)
-    return Passed(entered_by - 1 + window.first, np.minimum(probability, 1.0), False, error, float(size))
+    return StateProbabilities(entered_by - 1 + window.first, np.minimum(probability, 1.0), False, error, float(size))
 
 
-def _model(window: Frame, lo: Ints, hi: Ints) -> _Model:
+def _model(window: Frame, lo: Ints, hi: Ints) -> _StartOrder:
     n, w = window.clocks.shape[:2]
     if np.shape(lo) != (n, w) or np.shape(hi) != (n, w):
         raise ValueError(f"probability: found bounds of shape {np.shape(lo)}, {np.shape(hi)}, expected {(n, w)}")
@@ -133,7 +133,7 @@ def _model(window: Frame, lo: Ints, hi: Ints) -> _Model:
         need[j, :size] = np.clip(known, 0, window.count + 1)
         need[j, :, j] = np.arange(w + 1)
     begins = window.count + beyond
-    model = _Model(low, high, need, begins, window.count, _extension(need, begins))
+    model = _StartOrder(low, high, need, begins, window.count, _extension(need, begins))
     for j, k in model.order:
         for i, m in _before(model, j, k):
             low[j, k] = max(low[j, k], low[i, m])
@@ -167,27 +167,27 @@ def _extension(need: Ints, begins: Ints) -> list[tuple[int, int]]:
     return order
 
 
-def _before(model: _Model, j: int, k: int) -> list[tuple[int, int]]:
+def _before(model: _StartOrder, j: int, k: int) -> list[tuple[int, int]]:
     """The latest starts of each process that come before a start."""
     return [(i, m - 1) for i, m in enumerate(model.need[j, k].tolist()) if m > 0]
 
 
-def _inside(rows: npt.NDArray[Any], model: _Model) -> npt.NDArray[np.bool_]:
+def _inside(rows: npt.NDArray[Any], model: _StartOrder) -> npt.NDArray[np.bool_]:
     inside: npt.NDArray[np.bool_] = np.all((rows >= 1) & (rows <= model.inside), axis=-1)
     return inside
 
 
-class _Exact:
+class _ExactIntegration:
     """The order ideals of the starts, and measures over them carried from stretch to stretch."""
 
-    def __init__(self, model: _Model, rows: Ints, stretches: list[Stretch], degrees: int) -> None:
+    def __init__(self, model: _StartOrder, rows: Ints, stretches: list[Stretch], degrees: int) -> None:
         self._rows, self._stretches, self._degrees, self._model = rows, stretches, degrees, model
         sizes = (model.count + 1).tolist()
         self._radix = np.array([np.prod(sizes[j + 1 :], dtype=np.int64) for j in range(len(sizes))], np.int64)
         self._codes = rows @ self._radix
 
     @classmethod
-    def of(cls, model: _Model) -> "_Exact | None":
+    def of(cls, model: _StartOrder) -> "_ExactIntegration | None":
         """Returns None if it would be too much work."""
         ideals = _order(model)
         if np.prod((model.count + 1).astype(float)) >= 2.0**62 or (size := count(ideals)) > ORDER_IDEALS:
@@ -273,7 +273,7 @@ class _Exact:
         return moved
 
 
-def _order(model: _Model) -> Frame:
+def _order(model: _StartOrder) -> Frame:
     """The order of the starts as a frame: state k of a process means "k of its starts have happened"."""
     n, size = len(model.count), int(model.count.max())
     clocks = np.zeros((n, size + 1, n), np.int64)
@@ -285,7 +285,7 @@ def _order(model: _Model) -> Frame:
     return Frame(np.zeros(n, np.int64), model.count + 1, clocks)
 
 
-def _stretches(model: _Model) -> list[Stretch]:
+def _stretches(model: _StartOrder) -> list[Stretch]:
     lo, hi, n = model.lo, model.hi, len(model.count)
     real = np.arange(lo.shape[1]) < model.count[:, None]
     ends = np.unique(np.concatenate([lo[real], hi[real]])).tolist()
@@ -305,7 +305,7 @@ def _stretches(model: _Model) -> list[Stretch]:
 
 
 def _samples(
-    model: _Model, seed: int, samples: int
+    model: _StartOrder, seed: int, samples: int
 ) -> Iterator[tuple[Floats, npt.NDArray[Any], npt.NDArray[np.bool_]]]:
     """Yields block by block: weights (s,), order ideals passed (s, E + 1, n) and flags whether each lasts (s, E + 1)."""
     random, n, events = np.random.default_rng(seed), len(model.count), len(model.order)

@@ -36,7 +36,7 @@ REPORT = pa.schema(
     ]
 )
 INVALID = pa.schema([("readings", pa.int64())])
-MAX_SAID = 10_000  # distinct texts of attributes and values cached at a time
+MAX_CACHED = 10_000  # distinct texts of attributes and values cached at a time
 COLUMNS = (*IDENTITY, "stream", "kind", "value", "attrs", "t_min", "t_max", "vclock")
 
 
@@ -79,14 +79,17 @@ class Source(NamedTuple):
         return f"{self.site}/{self.gateway}"
 
 
-class _Said(NamedTuple):
-    """A reading's content without its clock; `values` as JSON per process it can be; `mine`: its group is the rule's."""
+class _Content(NamedTuple):
+    """The content of a reading without its clock.
+
+    `in_rule`: its group is one of the rule's. `values`: as JSON, for each process of the rule that the gateway can be.
+    """
 
     group: str
     view: int
     process: int
     is_heartbeat: bool
-    mine: bool
+    in_rule: bool
     values: dict[int, str]
 
 
@@ -109,7 +112,7 @@ def reports_of(rule: LatwinRule, readings: pa.Table) -> tuple[pa.Table, int]:
     """Returns the reports (REPORT) among readings (COLUMNS) of the rule's groups, and the number of invalid states."""
     columns = columns_of(rule)
     covered: dict[tuple[str, str], tuple[int, ...]] = {}
-    said: dict[tuple[str | None, str | None, int, tuple[int, ...]], _Said | None] = {}
+    contents: dict[tuple[str | None, str | None, int, tuple[int, ...]], _Content | None] = {}
     rows: list[tuple[Any, ...]] = []
     wrong = 0
     for row in zip(*(_plain(readings[name]) for name in COLUMNS), strict=True):
@@ -120,15 +123,15 @@ def reports_of(rule: LatwinRule, readings: pa.Table) -> tuple[pa.Table, int]:
         if not slots or kind != KIND:
             continue
         text = attrs, value, len(clock or ()), slots
-        if text not in said:
-            if len(said) >= MAX_SAID:
-                said.clear()
-            said[text] = _said(rule, {slot: columns[slot] for slot in slots}, attrs, value, clock or ())
-        state = said[text]
+        if text not in contents:
+            if len(contents) >= MAX_CACHED:
+                contents.clear()
+            contents[text] = _parsed_content(rule, {slot: columns[slot] for slot in slots}, attrs, value, clock or ())
+        state = contents[text]
         if state is None or min(clock) < 0:
             wrong += 1
             continue
-        for slot in slots if state.mine else ():
+        for slot in slots if state.in_rule else ():
             rows.append((
                 state.group, state.view, slot, site, gateway, boot, seq, state.process, state.is_heartbeat, clock,
                 t_min, t_max, state.values[slot],
@@ -157,9 +160,9 @@ def _plain(column: Any) -> Iterable[Any]:
     return plain
 
 
-def _said(
+def _parsed_content(
     rule: LatwinRule, columns: dict[int, list[Value]], attrs: str | None, value: str | None, clock: Sequence[int]
-) -> _Said | None:
+) -> _Content | None:
     """The content of a landed reading, with these columns of processes; None if it is not a state."""
     try:
         named = json.loads(attrs or "{}")
@@ -174,7 +177,7 @@ def _said(
     values = {
         slot: json.dumps([_scalar(state.values.get(value.name)) for value in read]) for slot, read in columns.items()
     }
-    return _Said(state.group, state.view, state.process, state.is_heartbeat, rule.covers(state.group), values)
+    return _Content(state.group, state.view, state.process, state.is_heartbeat, rule.covers(state.group), values)
 
 
 def _scalar(value: Any) -> Scalar:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from whenabouts_cloud.latwin.shard.verdict import Occurrence
+from whenabouts_cloud.latwin.shard.occurrence import Occurrence
 from whenabouts_cloud.rules.model import LatwinRule
 
 STATE = pa.struct(

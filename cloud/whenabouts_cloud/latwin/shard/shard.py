@@ -1,11 +1,11 @@
 """Groups of a running rule: takes reports of states and watermarks of gateways, gives verdicts; the unit that drivers keep.
 
 Verdicts are defined by what has landed, not by its arrival. The states of a view are processed in an order that depends
-only on them (`release`), each when the frontier of its group has passed it (`view`). DEFINITELY emits every choice of
-runs in which each certainly began before the end of every other one (`choices`). Other rules emit verdicts over the
-windows of a checker that processes the states in this order (`watch`). So a stream of small steps emits what one batch
-of everything does, in whatever order files arrive, as long as nothing arrives later than DELAY; later readings are
-counted as late.
+only on them (`processing_order`), each when the frontier of its group has passed it (`view`). DEFINITELY emits every
+choice of runs in which each certainly began before the end of every other one (`run_choices`). Other rules emit
+verdicts over the windows of a checker that processes the states in this order (`watch`). So a stream of small steps
+emits what one batch of everything does, in whatever order files arrive, as long as nothing arrives later than DELAY;
+later readings are counted as late.
 
 The views of a group are independent. The newest stays open; an older one is closed when the frontier has passed all its
 reports by DELAY, and its reports after that are only counted.
@@ -29,7 +29,7 @@ from whenabouts_cloud.frontier.times import NEVER_US
 from whenabouts_cloud.latwin.shard.report import Report, Source, rows_of
 from whenabouts_cloud.latwin.shard.results import table_of, verdict_row
 from whenabouts_cloud.latwin.shard.view import View
-from whenabouts_cloud.latwin.shard.watch import Plan
+from whenabouts_cloud.latwin.shard.watch import WatchPlan
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_cloud.shard import StepOutput
 
@@ -42,7 +42,7 @@ class LatwinShard:
     """Some groups under one rule, and the watermarks of all gateways."""
 
     def __init__(self, rule: LatwinRule) -> None:
-        self._rule, self._plan = rule, Plan(rule)
+        self._rule, self._plan = rule, WatchPlan(rule)
         self._groups: dict[str, _Group | bytes] = {}
         self._waits: dict[str, bool] = {}
         self._watermarks = Watermarks()
@@ -134,7 +134,7 @@ class LatwinShard:
         self.counts += group.take_counts()
         self._mistakes |= {f"group {name}: {text}" for text in group.mistakes}
         self._silent |= group.silent
-        self._unheard |= {f"{name}: {stream}" for stream in group.unheard}
+        self._unheard |= {f"{name}: {stream}" for stream in group.streams_without_reports}
         for stream, us in group.streams_us.items():
             self._streams_us[stream] = min(us, self._streams_us.get(stream, us))
 
@@ -142,13 +142,13 @@ class LatwinShard:
 class _Group:
     """The views of one group."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WatchPlan) -> None:
         self._plan = plan
         self._views: dict[int, View] = {}
         self._closed: list[int] = []
         self._counts: Counter[str] = Counter()
         self.silent: set[str] = set()
-        self.unheard: list[str] = []
+        self.streams_without_reports: list[str] = []
         self.streams_us: dict[str, int] = {}
         self.mistakes: set[str] = set()
 
@@ -163,7 +163,7 @@ class _Group:
         if len(self._views) > 1:
             for other in self._views.values():
                 if other is not view:
-                    other.seen_elsewhere(source, report, view)
+                    other.note_other_view(source, report, view)
 
     def step(self, name: str, watermark_of: Any, everything: bool) -> list[dict[str, Any]]:
         emitted = []
@@ -174,7 +174,7 @@ class _Group:
         self._close()
         newest = self._newest()
         self.silent = set(newest.silent(watermark_of)) if newest else set()
-        self.unheard = newest.unheard if newest else []
+        self.streams_without_reports = newest.streams_without_reports if newest else []
         frontiers_us = newest.frontiers_us(watermark_of) if newest else [None] * len(self._plan.rule.streams)
         self.streams_us = frontiers_by_name(self._plan.rule.streams, frontiers_us)
         return emitted

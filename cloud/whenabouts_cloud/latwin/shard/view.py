@@ -1,6 +1,6 @@
 """One view of one group under a rule: its processes, its waiting reports and its emitted verdicts.
 
-Reports wait until the frontier has passed them and are then processed in the order of `release`, so verdicts depend
+Reports wait until the frontier has passed them and are then processed in `processing_order`, so verdicts depend
 only on the set of states and watermarks (`frontier.processes`). With EAGER the waiting reports are examined as well, in
 the order as far as it is known, and only those before which nothing can be missing: verdicts found there are emitted
 early. An early DEFINITELY is never retracted; another verdict is, if a later step finds it neither among the waiting
@@ -17,10 +17,10 @@ from typing import Any
 
 from whenabouts_cloud.frontier.processes import group_frontier, process_frontiers, silent_processes
 from whenabouts_cloud.frontier.times import FURTHEST_US, NEVER_US
-from whenabouts_cloud.latwin.shard.release import Gap, Taken, in_order
+from whenabouts_cloud.latwin.shard.occurrence import Occurrence
+from whenabouts_cloud.latwin.shard.processing_order import MissingStates, OrderedItem, in_order
 from whenabouts_cloud.latwin.shard.report import Report, Source
-from whenabouts_cloud.latwin.shard.verdict import Occurrence
-from whenabouts_cloud.latwin.shard.watch import Plan, report_of
+from whenabouts_cloud.latwin.shard.watch import WatchPlan, report_of
 
 MAX_WAITING = 1024  # reports of a view that wait after a step; beyond, the first of the order are processed at once
 MAX_GAPS = 8  # gaps of a process that are remembered, so that their states are recognised as late
@@ -28,7 +28,7 @@ MAX_EARLY = 256  # verdicts emitted early that are remembered until they are con
 
 WatermarkOf = Callable[[str], int | None]
 """The watermark of a gateway, as "site/gateway": all its readings with t_max below it have landed."""
-Emitted = tuple[Occurrence, str]
+VerdictChange = tuple[Occurrence, str]
 """A verdict, and "emitted" or "retracted"."""
 
 _BY_NUMBER = operator.attrgetter("number", "is_heartbeat", "seq")
@@ -37,7 +37,7 @@ _BY_NUMBER = operator.attrgetter("number", "is_heartbeat", "seq")
 class View:
     """Takes the states of one view, and gives verdicts."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WatchPlan) -> None:
         self._plan, self._rule = plan, plan.rule
         self._watch = plan.watch()
         n = len(self._rule.streams)
@@ -84,7 +84,7 @@ class View:
         else:
             self._ends[slot] = [*(ends[:3] if ends[:2] < place else [*place, report.hi]), *max(ends[3:], place)]
 
-    def seen_elsewhere(self, source: Source, report: Report, other: "View") -> None:
+    def note_other_view(self, source: Source, report: Report, other: "View") -> None:
         """Notes a gateway's report in another view: it left this view for that one, or that one for this."""
         for slot, name in enumerate(self.names):
             ends = self._ends[slot]
@@ -95,7 +95,7 @@ class View:
             elif ends[:2] > [report.boot, report.seq] and other.names[report.slot] == name:
                 other._left_us[report.slot] = min(other._left_us[report.slot], ends[2])
 
-    def step(self, watermark_of: WatermarkOf, everything: bool) -> list[Emitted]:
+    def step(self, watermark_of: WatermarkOf, everything: bool) -> list[VerdictChange]:
         """The verdicts that can be emitted now; `everything`: nothing more will land, so nothing waits."""
         frontier_us = group_frontier(self._watermarks_us(watermark_of), self._delays_us, self._offsets_us)
         self._now_us = max(self._now_us, frontier_us)
@@ -130,7 +130,7 @@ class View:
         return sum(map(len, self._waiting))
 
     @property
-    def unheard(self) -> list[str]:
+    def streams_without_reports(self) -> list[str]:
         """The streams of which no gateway has reported."""
         return [s.name for s, process in zip(self._rule.streams, self._process, strict=True) if process < 0]
 
@@ -190,25 +190,25 @@ class View:
     def _watermarks_us(self, watermark_of: WatermarkOf) -> list[int | None]:
         return [watermark_of(name) if name else None for name in self.names]
 
-    def _order(self) -> list[Taken]:
+    def _order(self) -> list[OrderedItem]:
         return in_order(self.queues(), self._following, self._delays_us, self._rule.causal)
 
-    def _due_now(self, order: list[Taken], everything: bool) -> int:
+    def _due_now(self, order: list[OrderedItem], everything: bool) -> int:
         """Number of items of the order that are processed in this step."""
         if everything:
             return len(order)
-        count = next((n for n, taken in enumerate(order) if taken.key >= self._now_us), len(order))
+        count = next((n for n, ordered in enumerate(order) if ordered.key >= self._now_us), len(order))
         if len(order) - count > MAX_WAITING:
             self.counts["forced"] += len(order) - MAX_WAITING - count
             return len(order) - MAX_WAITING
         return count
 
-    def _take(self, order: list[Taken], count: int, watermark_of: WatermarkOf) -> list[Occurrence]:
+    def _take(self, order: list[OrderedItem], count: int, watermark_of: WatermarkOf) -> list[Occurrence]:
         """Processes the first `count` items of the order, with the decisions of time in between."""
         verdicts: list[Occurrence] = []
         if not count and not self._watch.waits:
             return verdicts
-        ahead = _Ahead(order, len(self.names))
+        ahead = _EarliestPending(order, len(self.names))
 
         def lasted(slot: int, us: int) -> bool:
             watermark = watermark_of(self.names[slot])
@@ -217,14 +217,14 @@ class View:
             return min(self._left_us[slot], ahead.least_hi(slot)) >= us
 
         passed = NEVER_US
-        for taken in order[:count]:
-            if taken.key > passed:
-                if self._watch.due_us(passed) <= taken.key:
-                    verdicts += self._watch.pass_time(taken.key, lasted)
-                passed = taken.key
-            item = taken.item
+        for ordered in order[:count]:
+            if ordered.key > passed:
+                if self._watch.due_us(passed) <= ordered.key:
+                    verdicts += self._watch.pass_time(ordered.key, lasted)
+                passed = ordered.key
+            item = ordered.item
             ahead.passed(item.slot)
-            if isinstance(item, Gap):
+            if isinstance(item, MissingStates):
                 self._watch.cut(item.slot, item.last + 1)
                 self._following[item.slot] = item.last + 1
                 self._given_up[item.slot] = [*self._given_up[item.slot], [item.first, item.last]][-MAX_GAPS:]
@@ -245,10 +245,10 @@ class View:
         self._early.pop(verdict, None)
         return known
 
-    def _look_ahead(self, rest: list[Taken]) -> list[Emitted]:
+    def _look_ahead(self, rest: list[OrderedItem]) -> list[VerdictChange]:
         """Verdicts of waiting reports that can be emitted early, and retractions of earlier ones that do not stand."""
         verdicts: dict[Occurrence, None] = {}
-        items = [taken.item for taken in rest if taken.sure]
+        items = [ordered.item for ordered in rest if ordered.sure]
         if items:
             ahead = self._plan.watch()
             ahead.restore(self._watch.snapshot())
@@ -266,14 +266,14 @@ class View:
         return emitted
 
 
-class _Ahead:
+class _EarliestPending:
     """For each process the least hi of the items still to be processed; a gap has that of the reports that know of it."""
 
-    def __init__(self, order: list[Taken], processes: int) -> None:
+    def __init__(self, order: list[OrderedItem], processes: int) -> None:
         self._least: list[list[int]] = [[FURTHEST_US] for _ in range(processes)]
-        for taken in reversed(order):
-            least = self._least[taken.item.slot]
-            hi = taken.item.hi if isinstance(taken.item, Report) else taken.item.begun_us
+        for ordered in reversed(order):
+            least = self._least[ordered.item.slot]
+            hi = ordered.item.hi if isinstance(ordered.item, Report) else ordered.item.begun_us
             least.append(min(hi, least[-1]))
 
     def passed(self, slot: int) -> None:

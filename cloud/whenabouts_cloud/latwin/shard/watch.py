@@ -1,7 +1,7 @@
-"""Evaluates a rule on the states of one view, given in the order of `release`: by runs, or over windows.
+"""Evaluates a rule on the states of one view, given in `processing_order`: by runs, or over windows.
 
-    ByRuns      DEFINITELY: for each alternative of the predicate its `RunChoices`
-    InWindows   POSSIBLY and DEFINITELY IN WINDOW: the lattice of the windows, or for a conjunction the detector
+    RunEvaluation      DEFINITELY: for each alternative of the predicate its `RunChoices`
+    WindowEvaluation   POSSIBLY and DEFINITELY IN WINDOW: the lattice of the windows, or for a conjunction the detector
 
 A verdict over windows is emitted when a holding period begins: at a state after which the predicate holds and before
 which it did not. As the order depends only on the states, so do the periods.
@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from whenabouts_cloud.latwin.conjunction.detector import ConjunctionDetector
 from whenabouts_cloud.latwin.model import predicate as tree
 from whenabouts_cloud.latwin.model.layout import CLOCK, FOREVER, HEAD, NEVER
-from whenabouts_cloud.latwin.shard.choices import Lasted, RunChoices
+from whenabouts_cloud.latwin.shard.occurrence import Occurrence, Witness
 from whenabouts_cloud.latwin.shard.report import Report, columns_of
-from whenabouts_cloud.latwin.shard.verdict import Occurrence, Witness
+from whenabouts_cloud.latwin.shard.run_choices import Lasted, RunChoices
 from whenabouts_cloud.latwin.windows.lattice import LatWin
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_cloud.rules.state_predicate import (
@@ -45,7 +45,7 @@ class Part(NamedTuple):
     tests: dict[int, Test]
 
 
-class Plan:
+class WatchPlan:
     """A rule with everything that all its groups share."""
 
     def __init__(self, rule: LatwinRule) -> None:
@@ -65,7 +65,7 @@ class Plan:
 
     def watch(self) -> "Watch":
         """The evaluation of the rule for one view."""
-        return ByRuns(self) if self.engine == "runs" else InWindows(self)
+        return RunEvaluation(self) if self.engine == "runs" else WindowEvaluation(self)
 
     def values(self, slot: int, values: tuple[Scalar, ...]) -> dict[Value, Scalar]:
         """The values of a report of a process by name."""
@@ -75,10 +75,10 @@ class Plan:
         return self.parts[part].tests[slot](self.values(slot, values))
 
 
-class ByRuns:
+class RunEvaluation:
     """The alternatives of a rule, each evaluated by its runs."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WatchPlan) -> None:
         self._plan = plan
         self._parts = [RunChoices(part.slots, part.lengths_us, plan.rule.causal) for part in plan.parts]
 
@@ -126,19 +126,19 @@ class ByRuns:
             part.restore(one)
 
 
-class Held(NamedTuple):
+class WindowState(NamedTuple):
     """A state in a window: its witness and its values."""
 
     state: Witness
     values: tuple[Scalar, ...]
 
 
-class InWindows:
+class WindowEvaluation:
     """The windows of a rule; remembers whether its predicate holds over them."""
 
     waits = False  # time decides nothing: nothing here waits for the end of a state
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WatchPlan) -> None:
         rule = plan.rule
         self._plan = plan
         self._definite = rule.modality == "definitely"
@@ -146,7 +146,7 @@ class InWindows:
         self._tests = plan.parts[0].tests if plan.engine == "conjunction" else None
         engine = LatWin if self._tests is None else ConjunctionDetector
         self._engine: Any = engine(len(rule.streams), list(rule.windows), order)
-        self._held: list[dict[int, Held]] = [{} for _ in rule.streams]
+        self._held: list[dict[int, WindowState]] = [{} for _ in rule.streams]
         self._predicate = self._tree(rule.predicate)
         self._on = False
 
@@ -155,7 +155,7 @@ class InWindows:
         if report.is_heartbeat:
             return []
         held, slot = self._held[report.slot], report.slot
-        held[report.number] = Held(Witness.of(report), report.values)
+        held[report.number] = WindowState(Witness.of(report), report.values)
         if len(held) > self._plan.rule.windows[slot]:
             del held[min(held)]
         lo, hi = (report.lo, report.hi) if report.timed else (NEVER, FOREVER)
@@ -197,7 +197,7 @@ class InWindows:
         """Continues from a snapshot."""
         ring, held, self._on = state
         self._engine.restore(base64.b85decode(ring))
-        self._held = [{row[0]: _held(slot, *row) for row in rows} for slot, rows in enumerate(held)]
+        self._held = [{row[0]: _window_state(slot, *row) for row in rows} for slot, rows in enumerate(held)]
 
     def _tree(self, predicate: Predicate, wanted: bool = True) -> tree.Predicate:
         """The predicate, or its negation, as the lattice evaluates it.
@@ -259,11 +259,13 @@ class InWindows:
         return ring.window[slot, number % ring.heads[slot, HEAD.width], CLOCK:]
 
 
-Watch = ByRuns | InWindows
+Watch = RunEvaluation | WindowEvaluation
 
 
-def _held(slot: int, number: int, boot: int, seq: int, t_min: int, length_us: int, *values: Scalar) -> Held:
-    return Held(Witness(slot, number, boot, seq, t_min, t_min + length_us), values)
+def _window_state(
+    slot: int, number: int, boot: int, seq: int, t_min: int, length_us: int, *values: Scalar
+) -> WindowState:
+    return WindowState(Witness(slot, number, boot, seq, t_min, t_min + length_us), values)
 
 
 def report_of(row: Any) -> Report:

@@ -18,7 +18,7 @@ LEAF_WORDS = 1 << 20  # at most for a comparison over several processes: 8 MiB
 ALL = -1  # every bit of a word
 
 
-class Bound:
+class BoundPredicate:
     """The leaves of a predicate for the windows of one lattice, a ring and its box.
 
     Raises:

@@ -136,7 +136,7 @@ def word_of(box: Box, mask: int) -> Any:
 
 
 @compiled_noref
-def along(box: Box, process: int, place: int) -> Any:
+def bits_at(box: Box, process: int, place: int) -> Any:
     """The bits of a word at one place along a packed process."""
     if len(box.tables) == 1:
         return 1 << place
@@ -149,7 +149,7 @@ def clear(box: Box, process: int, place: int) -> None:
     words, stride = box.words, box.axes[process, AXIS.stride]
     gone = 0
     if stride == 0:
-        kept = ~along(box, process, place)
+        kept = ~bits_at(box, process, place)
         for i in range(len(words)):
             if words[i] & ~kept:
                 gone += bits_of(words[i] & ~kept)
@@ -202,7 +202,7 @@ def pair_words(box: Box) -> None:
     for process in range(leading, len(box.axes)):
         word = 0
         for place in range(box.axes[process, AXIS.width]):
-            word |= along(box, process, place) & word_of(box, box.masks[process, place])
+            word |= bits_at(box, process, place) & word_of(box, box.masks[process, place])
         common &= word
     box.facts[FACTS.pairs] = common
 

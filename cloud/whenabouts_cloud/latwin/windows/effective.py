@@ -18,7 +18,7 @@ predecessor of c were considered concurrent and are not.
 
 A process of which no state has arrived holds nothing back. After its first state it holds back like all others. That
 state is admitted once the process is known to have reached the time of the released states; before that, the clocks are
-raised to what is known of the process (`announce`).
+raised to what is known of the process (`raise_to_waiting`).
 """
 
 from typing import Any
@@ -42,7 +42,7 @@ def join(ring: Ring, row: Array, clock: Array, own: int) -> Any:
 
 
 @compiled_noref
-def fold(ring: Ring, process: int, row: Array) -> Any:
+def raise_to_past(ring: Ring, process: int, row: Array) -> Any:
     """Raises the clock of a row to everything before it in a window; returns True if it grew. O(n w + n^2 steps)."""
     heads, window = ring.heads, ring.window
     if not ring.meta[META.hybrid]:
@@ -82,7 +82,7 @@ def join_named(ring: Ring, process: int, row: Array) -> Any:
 
 
 @compiled_noref
-def spread(ring: Ring, process: int, row: Array) -> None:
+def raise_future(ring: Ring, process: int, row: Array) -> None:
     """Raises the clocks of all states after one that has just entered its window. O(n w), more when it cuts."""
     changed = False
     for j in range(len(ring.heads)):
@@ -103,7 +103,7 @@ def spread(ring: Ring, process: int, row: Array) -> None:
             grew = grew and join(ring, other, ring.window[j, before, CLOCK:], j)
             changed = raise_if_after(ring, other, j, process, row) or grew or changed
     while changed:
-        changed = settle(ring)
+        changed = raise_once(ring)
 
 
 @compiled_noref
@@ -115,8 +115,8 @@ def raise_if_after(ring: Ring, other: Array, own: int, process: int, row: Array)
 
 
 @compiled_noref
-def settle(ring: Ring) -> Any:
-    """Joins in one pass over all rows the clocks that they name; returns True if any grew."""
+def raise_once(ring: Ring) -> Any:
+    """Raises each row once to its predecessor and to the states that its clock names; returns True if any grew."""
     changed = False
     for j in range(len(ring.heads)):
         head, before = ring.heads[j], -1
@@ -157,7 +157,7 @@ def unmark(ring: Ring) -> None:
 
 
 @compiled_noref
-def announce(ring: Ring, process: int) -> None:
+def raise_to_waiting(ring: Ring, process: int) -> None:
     """Raises the others' entries of a process to its states that wait to be admitted and are before them by time.
 
     So no CGS is emitted that the next release would cut.

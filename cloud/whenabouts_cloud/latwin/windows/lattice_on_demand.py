@@ -54,12 +54,12 @@ class Walked:
         return walk.states(frame_of(ring))
 
     def possibly(self, ring: Ring, predicate: Predicate | Function) -> bool:
-        """Pos; stops at the first block of CGSs with a true one."""
+        """Pos: True if the predicate holds in a CGS; stops at the first block of CGSs with such a one."""
         window = frame_of(ring)
         return walk.possibly(window, truth_of(predicate, window))
 
     def definitely(self, ring: Ring, predicate: Predicate | Function) -> bool:
-        """Def over the window, level by level."""
+        """Def over the window, as `LatWin.definitely_in_window`, level by level."""
         window = frame_of(ring)
         return walk.definitely_in_window(window, truth_of(predicate, window))
 

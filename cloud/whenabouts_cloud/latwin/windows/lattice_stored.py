@@ -7,10 +7,10 @@ import numpy as np
 from whenabouts_cloud.jit import Array, compiled_noref, entry
 from whenabouts_cloud.latwin.model.layout import HEAD, META, NO_ROOM, Ring
 from whenabouts_cloud.latwin.model.predicate import Function, Predicate
-from whenabouts_cloud.latwin.windows.bound import Bound
+from whenabouts_cloud.latwin.windows.bound import BoundPredicate
 from whenabouts_cloud.latwin.windows.box import FACTS, Box, drop, new_box, rebuild, step
 from whenabouts_cloud.latwin.windows.ring import accept, note, release, renew
-from whenabouts_cloud.latwin.windows.walk_box import greatest, least, listed, marked, meets, unavoidable
+from whenabouts_cloud.latwin.windows.walk_box import any_true, greatest, least, list_states, mark_true, unavoidable
 
 KEPT = 16  # predicates whose leaves are kept from call to call; beyond, the one bound first is dropped
 
@@ -28,7 +28,7 @@ class Stored:
         ends = np.zeros((3, n), np.int64)
         self._ends = (ends[0], ends[1], ends[2])  # C_min, C_max, and a cursor between them
         self._true, self._reached = np.zeros((2, len(self.box.words)), np.int64)
-        self._bound: dict[int, tuple[Predicate, Bound]] = {}
+        self._bound: dict[int, tuple[Predicate, BoundPredicate]] = {}
         self._marked: Any = None  # the predicate whose bits are in `_true`, until the next change
         self._push = entry(push, ring, self.box, 0, 0, ends[0], 0, 0)
         self._avoids = entry(unavoidable_now, ring, self.box, *self._ends, self._true, self._reached)
@@ -68,17 +68,17 @@ class Stored:
         """The CGSs in lexicographic order, (size, n) state numbers."""
         rows = np.zeros((self.size(ring), len(self._ends[0])), np.int64)
         if len(rows) and least(ring, self._ends[0]) and greatest(ring, self._ends[1]):
-            listed(self.box, *self._ends, rows)
+            list_states(self.box, *self._ends, rows)
         return rows
 
     def possibly(self, ring: Ring, predicate: Predicate | Function) -> bool:
-        """Pos."""
+        """Pos: True if the predicate holds in a CGS."""
         if not isinstance(predicate, Predicate):
             return any(predicate(tuple(row)) for row in self.states(ring).tolist())
         return self.size(ring) > 0 and self._mark(ring, predicate)
 
     def definitely(self, ring: Ring, predicate: Predicate | Function) -> bool:
-        """Def over the window."""
+        """Def over the window: True if each path from C_min to C_max passes a CGS where the predicate holds."""
         if not self.size(ring) or not self._mark(ring, predicate):
             return False
         return bool(self._avoids(ring, self.box, *self._ends, self._true, self._reached))
@@ -92,16 +92,16 @@ class Stored:
             self._marked = (predicate, holds)
             return holds
         rows = self.states(ring)
-        marked(self.box, rows, np.array([bool(predicate(tuple(row))) for row in rows.tolist()], bool), self._true)
+        mark_true(self.box, rows, np.array([bool(predicate(tuple(row))) for row in rows.tolist()], bool), self._true)
         self._marked = None  # a function may return something else next time
-        return bool(meets(self.box, self._true))
+        return bool(any_true(self.box, self._true))
 
-    def _bind(self, ring: Ring, predicate: Predicate) -> Bound:
+    def _bind(self, ring: Ring, predicate: Predicate) -> BoundPredicate:
         key = id(predicate)
         if key not in self._bound:
             if len(self._bound) == KEPT:
                 del self._bound[next(iter(self._bound))]
-            self._bound[key] = predicate, Bound(predicate, ring, self.box)  # the reference keeps its id unique
+            self._bound[key] = predicate, BoundPredicate(predicate, ring, self.box)  # the reference keeps its id unique
         return self._bound[key][1]
 
 

@@ -44,7 +44,7 @@ from whenabouts_cloud.latwin.model.layout import (
     WAITING,
     Ring,
 )
-from whenabouts_cloud.latwin.windows.effective import announce, due, fold, join, spread, unmark
+from whenabouts_cloud.latwin.windows.effective import due, join, raise_future, raise_to_past, raise_to_waiting, unmark
 
 
 @compiled_noref
@@ -206,7 +206,7 @@ def slide(ring: Ring, process: int) -> None:
     row = ring.window[process, number % width]
     unmark(ring)
     if meta[META.hybrid] and (head[HEAD.arrived] > number + 1 and not (meta[META.patient] and head[HEAD.released_any])):
-        announce(ring, process)
+        raise_to_waiting(ring, process)
     head[HEAD.released_any] = 1
     if row[ROW.number] >= 0:
         head[HEAD.evicted], head[HEAD.evicted_hi] = row[ROW.number], row[ROW.hi]
@@ -220,17 +220,17 @@ def slide(ring: Ring, process: int) -> None:
         row[ROW.lo] = max(row[ROW.lo], end[ROW.lo])
         join(ring, row, end[CLOCK:], process)
     meta[META.newest_lo] = max(meta[META.newest_lo], row[ROW.lo])
-    fold(ring, process, row)
+    raise_to_past(ring, process, row)
     head[HEAD.next] = number + 1
     for i in range(len(row)):
         end[i] = row[i]
     if pending[ROW.number] == number:
         end[ROW.lo] = max(end[ROW.lo], pending[ROW.lo])
         join(ring, end, pending[CLOCK:], process)
-        fold(ring, process, end)
+        raise_to_past(ring, process, end)
         pending[ROW.number] = -1
     if meta[META.hybrid]:
-        spread(ring, process, row)
+        raise_future(ring, process, row)
 
 
 @compiled_noref
@@ -272,5 +272,5 @@ def note(ring: Ring, process: int, number: int, clock: Array, lo: int) -> Any:
     if with_clock:
         join(ring, row, clock, process)
     if row[ROW.number] == head[HEAD.next] - 1:
-        fold(ring, process, row)
+        raise_to_past(ring, process, row)
     return TAKEN

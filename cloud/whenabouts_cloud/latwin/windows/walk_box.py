@@ -8,7 +8,7 @@ from typing import Any
 
 from whenabouts_cloud.jit import Array, compiled_noref
 from whenabouts_cloud.latwin.model.layout import CLOCK, HEAD, Ring
-from whenabouts_cloud.latwin.windows.box import AXIS, FACTS, Box, along
+from whenabouts_cloud.latwin.windows.box import AXIS, FACTS, Box, bits_at
 
 
 @compiled_noref
@@ -104,7 +104,7 @@ def following(low: Array, high: Array, numbers: Array, begin: int, end: int) -> 
 
 
 @compiled_noref
-def listed(box: Box, low: Array, high: Array, numbers: Array, out: Array) -> Any:
+def list_states(box: Box, low: Array, high: Array, numbers: Array, out: Array) -> Any:
     """Writes the CGSs as rows of numbers in lexicographic order; returns how many."""
     n, leading, count = len(numbers), box.facts[FACTS.leading], 0
     copy(low, numbers)
@@ -121,7 +121,7 @@ def listed(box: Box, low: Array, high: Array, numbers: Array, out: Array) -> Any
 
 
 @compiled_noref
-def marked(box: Box, rows: Array, true: Array, out: Array) -> None:
+def mark_true(box: Box, rows: Array, true: Array, out: Array) -> None:
     """Sets in `out` the bits of those CGSs (rows of numbers) for which `true`, and no others."""
     out[:] = 0
     for i in range(len(rows)):
@@ -130,7 +130,7 @@ def marked(box: Box, rows: Array, true: Array, out: Array) -> None:
 
 
 @compiled_noref
-def meets(box: Box, true: Array) -> bool:
+def any_true(box: Box, true: Array) -> bool:
     """Pos: True if a CGS of the lattice has its bit set in `true`."""
     common = 0
     for i in range(len(box.words)):
@@ -154,8 +154,8 @@ def unavoidable(box: Box, low: Array, high: Array, true: Array, reached: Array, 
         if i < leading:
             part[i] = begin[i] = low[i] % axes[i, AXIS.width] * axes[i, AXIS.stride]
         else:
-            begin[i] = along(box, i, high[i] % axes[i, AXIS.width])
-            wrap[i] = along(box, i, axes[i, AXIS.width] - 1)
+            begin[i] = bits_at(box, i, high[i] % axes[i, AXIS.width])
+            wrap[i] = bits_at(box, i, axes[i, AXIS.width] - 1)
     reached[:] = 0
     index = word_at(box, low)
     reached[index] = 1 << bit_at(box, low)
@@ -164,7 +164,7 @@ def unavoidable(box: Box, low: Array, high: Array, true: Array, reached: Array, 
     while i >= 0:
         here = reached[index] & words[index] & ~true[index]
         if here:
-            here = flooded(box, low, high, here, words[index] & ~true[index])
+            here = spread_within_word(box, low, high, here, words[index] & ~true[index])
             for i in range(leading):
                 if numbers[i] < high[i]:
                     stride = axes[i, AXIS.stride]
@@ -188,7 +188,7 @@ def unavoidable(box: Box, low: Array, high: Array, true: Array, reached: Array, 
 
 
 @compiled_noref
-def flooded(box: Box, low: Array, high: Array, here: int, open_bits: int) -> Any:
+def spread_within_word(box: Box, low: Array, high: Array, here: int, open_bits: int) -> Any:
     """All open bits of a word that steps of packed processes reach from `here`; `box.path` holds ends and wraps."""
     n = len(low)
     while True:

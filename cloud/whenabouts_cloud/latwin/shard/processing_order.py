@@ -25,8 +25,8 @@ from whenabouts_cloud.frontier.times import FURTHEST_US
 from whenabouts_cloud.latwin.shard.report import Report
 
 
-class Gap(NamedTuple):
-    """Missing states `first` to `last` of a process. They had begun by `begun_us`, and are given up at `until_us`."""
+class MissingStates(NamedTuple):
+    """States `first` to `last` of a process, which have not landed: begun by `begun_us`, given up at `until_us`."""
 
     slot: int
     first: int
@@ -35,17 +35,17 @@ class Gap(NamedTuple):
     until_us: int
 
 
-class Taken(NamedTuple):
-    """The next item in the order. `sure`: no gap before it may still be filled."""
+class OrderedItem(NamedTuple):
+    """A report, or missing states, with its place in the order; `sure`: no missing state before it can still land."""
 
     key: int
     rank: int
-    item: Report | Gap
+    item: Report | MissingStates
     sure: bool
 
 
 class _Place(NamedTuple):
-    """The data of an ordered item that its successors need."""
+    """The data of an ordered item that the items after it need."""
 
     hi: int
     key: int
@@ -55,7 +55,7 @@ class _Place(NamedTuple):
 
 def in_order(
     waiting: Sequence[Sequence[Report]], following: Sequence[int], delays_us: Sequence[int], causal: bool
-) -> list[Taken]:
+) -> list[OrderedItem]:
     """Returns all waiting reports in the order in which they will be processed, as far as it is known.
 
     Args:
@@ -65,46 +65,46 @@ def in_order(
         delays_us: how long a missing state of each process is waited for.
         causal: True if stamps order nothing.
     """
-    return _Order(_with_gaps(waiting, following, delays_us), following, causal).taken()
+    return _Order(_with_gaps(waiting, following, delays_us), following, causal).ordered()
 
 
 class _Order:
     """Goes through the queues in some order that extends =>, by lo among the items that are ready, and finds the keys."""
 
-    def __init__(self, queues: list[list[Report | Gap]], following: Sequence[int], causal: bool) -> None:
+    def __init__(self, queues: list[list[Report | MissingStates]], following: Sequence[int], causal: bool) -> None:
         self._queues, self._causal = queues, causal
-        self._at = [0] * len(queues)
+        self._heads = [0] * len(queues)
         self._reached = [number - 1 for number in following]
-        self._gone: list[list[_Place]] = [[] for _ in queues]
+        self._ordered: list[list[_Place]] = [[] for _ in queues]
         self._states: list[dict[int, _Place]] = [{} for _ in queues]
-        self._gaps: list[list[tuple[Gap, _Place]]] = [[] for _ in queues]
-        self._any_gap = any(isinstance(item, Gap) for queue in queues for item in queue)
+        self._gaps: list[list[tuple[MissingStates, _Place]]] = [[] for _ in queues]
+        self._any_gap = any(isinstance(item, MissingStates) for queue in queues for item in queue)
         self._peak = -FURTHEST_US - 1
         self._ready: list[tuple[int, int]] = []
         self._blocked: list[list[int]] = [[] for _ in queues]
 
-    def taken(self) -> list[Taken]:
+    def ordered(self) -> list[OrderedItem]:
         """Returns the items in order."""
-        order: list[Taken] = []
+        order: list[OrderedItem] = []
         for slot in range(len(self._queues)):
-            self._offer(slot)
+            self._enqueue(slot)
         left = sum(map(len, self._queues))
         while left:
-            slot = heapq.heappop(self._ready)[1] if self._ready else self._stuck()
-            item = self._queues[slot][self._at[slot]]
+            slot = heapq.heappop(self._ready)[1] if self._ready else self._break_cycle()
+            item = self._queues[slot][self._heads[slot]]
             place = self._place(slot, item)
-            order.append(Taken(place.key, place.rank, item, place.sure))
-            self._note(slot, item, place)
+            order.append(OrderedItem(place.key, place.rank, item, place.sure))
+            self._processed(slot, item, place)
             left -= 1
-        order.sort(key=_by)
+        order.sort(key=_sort_key)
         return order
 
-    def _offer(self, slot: int) -> None:
+    def _enqueue(self, slot: int) -> None:
         """Puts the head of a queue among the ready ones, or behind the process that it waits for."""
-        if self._at[slot] == len(self._queues[slot]):
+        if self._heads[slot] == len(self._queues[slot]):
             return
-        head = self._queues[slot][self._at[slot]]
-        if isinstance(head, Gap):
+        head = self._queues[slot][self._heads[slot]]
+        if isinstance(head, MissingStates):
             heapq.heappush(self._ready, (-FURTHEST_US - 1, slot))
             return
         for other, known in enumerate(head.clock):
@@ -113,33 +113,35 @@ class _Order:
                 return
         heapq.heappush(self._ready, (head.lo, slot))
 
-    def _stuck(self) -> int:
+    def _break_cycle(self) -> int:
         """Resolves clocks that contradict each other: returns the process whose head has the least lo, to go on with."""
-        heads = ((q[at], n) for n, (q, at) in enumerate(zip(self._queues, self._at, strict=True)) if at < len(q))
-        slot = min((head.lo if isinstance(head, Report) else 0, n) for head, n in heads)[1]
+        queues = enumerate(zip(self._queues, self._heads, strict=True))
+        heads = ((queue[head], slot) for slot, (queue, head) in queues if head < len(queue))
+        slot = min((item.lo if isinstance(item, Report) else 0, slot) for item, slot in heads)[1]
         for waiting in self._blocked:
             if slot in waiting:
                 waiting.remove(slot)
         return slot
 
-    def _note(self, slot: int, item: Report | Gap, place: _Place) -> None:
-        self._gone[slot].append(place)
+    def _processed(self, slot: int, item: Report | MissingStates, place: _Place) -> None:
+        """Notes that the head of a queue has its place in the order; enqueues the heads that waited for it."""
+        self._ordered[slot].append(place)
         self._peak = max(self._peak, place.key)
-        self._at[slot] += 1
-        if isinstance(item, Gap):
+        self._heads[slot] += 1
+        if isinstance(item, MissingStates):
             self._reached[slot] = item.last
             self._gaps[slot].append((item, place))
         elif not item.is_heartbeat:
             self._reached[slot] = item.number
             self._states[slot][item.number] = place
-        self._offer(slot)
+        self._enqueue(slot)
         freed, self._blocked[slot] = self._blocked[slot], []
         for other in freed:
-            self._offer(other)
+            self._enqueue(other)
 
-    def _place(self, slot: int, item: Report | Gap) -> _Place:
-        own = self._gone[slot][-1] if self._gone[slot] else None
-        if isinstance(item, Gap):
+    def _place(self, slot: int, item: Report | MissingStates) -> _Place:
+        own = self._ordered[slot][-1] if self._ordered[slot] else None
+        if isinstance(item, MissingStates):
             key, rank = item.until_us, 0
             if own is not None and own.key >= key:
                 key, rank = own.key, own.rank + 1
@@ -169,7 +171,7 @@ class _Order:
     def _earlier(self, slot: int, lo: int, key: int) -> list[_Place]:
         """For each other process the latest item whose hi is before lo, where its key matters."""
         latest = []
-        for other, places in enumerate(self._gone):
+        for other, places in enumerate(self._ordered):
             if other == slot:
                 continue
             for place in reversed(places):
@@ -181,16 +183,16 @@ class _Order:
         return latest
 
 
-def _by(taken: Taken) -> tuple[int, ...]:
-    item = taken.item
-    if isinstance(item, Gap):
-        return taken.key, taken.rank, FURTHEST_US, FURTHEST_US, item.slot, item.first, 0, 0
-    return taken.key, taken.rank, item.hi, item.lo, item.slot, item.number, item.is_heartbeat, item.seq
+def _sort_key(ordered: OrderedItem) -> tuple[int, ...]:
+    item = ordered.item
+    if isinstance(item, MissingStates):
+        return ordered.key, ordered.rank, FURTHEST_US, FURTHEST_US, item.slot, item.first, 0, 0
+    return ordered.key, ordered.rank, item.hi, item.lo, item.slot, item.number, item.is_heartbeat, item.seq
 
 
 def _with_gaps(
     waiting: Sequence[Sequence[Report]], following: Sequence[int], delays_us: Sequence[int]
-) -> list[list[Report | Gap]]:
+) -> list[list[Report | MissingStates]]:
     """The queues, with gaps in place of missing states."""
     reach = [number - 1 for number in following]
     for slot, queue in enumerate(waiting):
@@ -198,7 +200,7 @@ def _with_gaps(
             known = map(max, zip(*(report.clock for report in queue), strict=True))
             reach = [max(a, b) if b else a for a, b in zip(reach, known, strict=True)]
             reach[slot] = max(reach[slot], queue[-1].number)
-    queues: list[list[Report | Gap]] = []
+    queues: list[list[Report | MissingStates]] = []
     for slot, queue in enumerate(waiting):
         numbers = [report.number for report in queue if not report.is_heartbeat]
         first, last = following[slot], reach[slot]
@@ -208,13 +210,13 @@ def _with_gaps(
         pieces = _missing(slot, numbers, first, last, waiting, delays_us[slot])
         present = set(numbers)
         kept = [x for x in queue if not x.is_heartbeat or x.number in present or x.number == first - 1]
-        queues.append(sorted([*kept, *pieces], key=_in_queue))
+        queues.append(sorted([*kept, *pieces], key=_queue_key))
     return queues
 
 
 def _missing(
     slot: int, numbers: list[int], first: int, last: int, waiting: Sequence[Sequence[Report]], delay_us: int
-) -> list[Gap]:
+) -> list[MissingStates]:
     """The missing numbers from first to last as gaps, split where the times differ until which they are waited for."""
     knowing = sorted((r.clock[slot], r.hi) for queue in waiting for r in queue if r.clock[slot] or r.slot == slot)
     until, earliest = [], FURTHEST_US  # (number, the earliest hi of the reports that know it or a later one)
@@ -229,11 +231,11 @@ def _missing(
         while begin < number:
             reached, known_us = next((n, hi) for n, hi in until if n >= begin)
             end = min(number - 1, reached)
-            gaps.append(Gap(slot, begin, end, known_us, min(known_us + delay_us, FURTHEST_US - 1)))
+            gaps.append(MissingStates(slot, begin, end, known_us, min(known_us + delay_us, FURTHEST_US - 1)))
             begin = end + 1
         begin = number + 1
     return gaps
 
 
-def _in_queue(item: Report | Gap) -> tuple[int, int, int]:
-    return (item.first, 0, 0) if isinstance(item, Gap) else (item.number, int(item.is_heartbeat), item.seq)
+def _queue_key(item: Report | MissingStates) -> tuple[int, int, int]:
+    return (item.first, 0, 0) if isinstance(item, MissingStates) else (item.number, int(item.is_heartbeat), item.seq)

@@ -11,7 +11,7 @@ watermark of its gateway. (Entry 0 of a clock proves nothing: a member that has 
 has it too.) Verdicts are all such choices of runs. They do not depend on windows: a checker that forgets runs
 when its window has slid past them finds only those that its order of arrival allows.
 
-One pass finds all, over the states in any order that extends the known one (`release`), and stores little: in that
+One pass finds all, over the states in any order that extends the known one (`processing_order`), and stores little: in that
 order the starts of such runs come before all their ends, so when the last run starts, the others have started and not
 ended. That choice is recorded. It is emitted when for each process the end is known to be after the other starts, and
 dropped when an end arrives that is not.
@@ -29,8 +29,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from whenabouts_cloud.frontier.times import FURTHEST_US, NEVER_US
+from whenabouts_cloud.latwin.shard.occurrence import Occurrence, Witness
 from whenabouts_cloud.latwin.shard.report import Report
-from whenabouts_cloud.latwin.shard.verdict import Occurrence, Witness
 
 MAX_OPEN = 64  # choices of runs, of one conjunction, that wait for their ends
 
@@ -54,7 +54,7 @@ class Choice(NamedTuple):
 
 
 class RunChoices:
-    """One conjunction over some processes of a rule, given by their slots; reports arrive in the order of `release`.
+    """One conjunction over some processes of a rule, given by their slots; reports arrive in `processing_order`.
 
     `lengths_us` are the longest stamps that the rule declares for their streams; longer ones that arrive count as well.
     """
@@ -71,34 +71,34 @@ class RunChoices:
 
     def take(self, report: Report, holds: bool) -> list[Occurrence]:
         """Processes the next report; `holds`: its local predicate is true. Returns the verdicts that it made certain."""
-        at = self.place.get(report.slot)
-        if at is None:
+        place = self.place.get(report.slot)
+        if place is None:
             return []
         if report.timed and not self._causal:
-            self._lo[at] = max(self._lo[at], report.lo)
-            self._wide[at] = max(self._wide[at], report.hi - report.lo)
-        run = self._runs[at]
+            self._lo[place] = max(self._lo[place], report.lo)
+            self._wide[place] = max(self._wide[place], report.hi - report.lo)
+        run = self._runs[place]
         verdicts = (
             []
             if run is None or not self._open
-            else self._learn(at, run, report, over=not holds and not report.is_heartbeat)
+            else self._check_end(place, run, report, over=not holds and not report.is_heartbeat)
         )
         if report.is_heartbeat:
             return verdicts
         if not holds:
-            self._runs[at] = None
+            self._runs[place] = None
         elif run is None:
-            self._runs[at] = Run(Witness.of(report), FURTHEST_US if self._causal else report.hi)
-            verdicts += self._choose(at, report)
+            self._runs[place] = Run(Witness.of(report), FURTHEST_US if self._causal else report.hi)
+            verdicts += self._open_choice(place, report)
         return verdicts
 
     def cut(self, slot: int) -> None:
         """Notes that states of a process are missing: whether its run went on will never be known."""
-        at = self.place.get(slot)
-        if at is None or self._runs[at] is None:
+        place = self.place.get(slot)
+        if place is None or self._runs[place] is None:
             return
-        run, self._runs[at] = self._runs[at], None
-        self._open = [choice for choice in self._open if choice.runs[at] != run or choice.known[at]]
+        run, self._runs[place] = self._runs[place], None
+        self._open = [choice for choice in self._open if choice.runs[place] != run or choice.known[place]]
 
     def due_us(self, after_us: int) -> int:
         """The least place in the order, after this one, at which time decides something; FURTHEST_US if there is none."""
@@ -114,8 +114,8 @@ class RunChoices:
                 continue
             due = choice.due_us
             known = tuple(
-                is_known or (self._runs[at] == choice.runs[at] and lasted(slot, due))
-                for at, (slot, is_known) in enumerate(zip(self._slots, choice.known, strict=True))
+                is_known or (self._runs[place] == choice.runs[place] and lasted(slot, due))
+                for place, (slot, is_known) in enumerate(zip(self._slots, choice.known, strict=True))
             )
             if all(known):
                 verdicts.append(_verdict(choice.runs))
@@ -140,15 +140,15 @@ class RunChoices:
         self._lo, self._wide = list(self._lo), list(self._wide)
         self._open = [Choice(tuple(map(_run, runs)), tuple(known), due) for runs, known, due in choices]
 
-    def _learn(self, at: int, run: Run, report: Report, over: bool) -> list[Occurrence]:
+    def _check_end(self, place: int, run: Run, report: Report, over: bool) -> list[Occurrence]:
         """Processes a report of a process inside its run, or the state after it (`over`)."""
         verdicts: list[Occurrence] = []
         kept = []
         for choice in self._open:
-            if choice.runs[at] != run or choice.known[at]:
+            if choice.runs[place] != run or choice.known[place]:
                 kept.append(choice)
-            elif self._after_all(at, choice.runs, report):
-                known = tuple(is_known or n == at for n, is_known in enumerate(choice.known))
+            elif self._others_began_before(place, choice.runs, report):
+                known = tuple(is_known or n == place for n, is_known in enumerate(choice.known))
                 if all(known):
                     verdicts.append(_verdict(choice.runs))
                 else:
@@ -158,12 +158,12 @@ class RunChoices:
         self._open = kept
         return verdicts
 
-    def _choose(self, at: int, report: Report) -> list[Occurrence]:
+    def _open_choice(self, place: int, report: Report) -> list[Occurrence]:
         """Records the choice that a run which has just begun may form with those of the others."""
         runs = tuple(run for run in self._runs if run is not None)
         if len(runs) < len(self._runs):
             return []
-        known = tuple(n == at and self._after_all(at, runs, report) for n in range(len(runs)))
+        known = tuple(n == place and self._others_began_before(place, runs, report) for n in range(len(runs)))
         if all(known):
             return [_verdict(runs)]
         latest = max(run.hi for run in runs)
@@ -174,11 +174,11 @@ class RunChoices:
             self.counts["choices_forgotten"] += 1
         return []
 
-    def _after_all(self, at: int, runs: tuple[Run, ...], report: Report) -> bool:
+    def _others_began_before(self, place: int, runs: tuple[Run, ...], report: Report) -> bool:
         """True if the runs of all other processes began before this report of process `at`."""
-        lo = self._lo[at]
+        lo = self._lo[place]
         return all(
-            n == at or report.clock[run.begin.slot] >= max(run.begin.number, 1) or run.hi < lo
+            n == place or report.clock[run.begin.slot] >= max(run.begin.number, 1) or run.hi < lo
             for n, run in enumerate(runs)
         )
 
