@@ -50,39 +50,39 @@ def frame(first: Sequence[int], clocks: Sequence[Sequence[Sequence[int]]]) -> Fr
 
 def least(window: Frame) -> tuple[int, ...] | None:
     """The least CGS, C_min, as state numbers; None if there is none. O(n^2 w)."""
-    at = np.zeros(len(window.first), np.int64)
-    return _numbers(window, at) if climb(*window, at) else None
+    places = np.zeros(len(window.first), np.int64)
+    return _numbers(window, places) if climb(*window, places) else None
 
 
 def greatest(window: Frame) -> tuple[int, ...] | None:
     """The greatest CGS, C_max, as state numbers; None if there is none. O(n^2 w)."""
-    at = window.count - 1
-    return _numbers(window, at) if descend(*window, at) else None
+    places = window.count - 1
+    return _numbers(window, places) if descend(*window, places) else None
 
 
-def _numbers(window: Frame, at: Ints) -> tuple[int, ...]:
-    return tuple((window.first + at).tolist())
+def _numbers(window: Frame, places: Ints) -> tuple[int, ...]:
+    return tuple((window.first + places).tolist())
 
 
 @compiled_noref
-def climb(first: Array, count: Array, clocks: Array, at: Array) -> bool:
-    """Raises the places `at` to the least CGS above them; False if there is none.
+def climb(first: Array, count: Array, clocks: Array, places: Array) -> bool:
+    """Raises `places` to the least CGS above them; False if there is none.
 
     Every greater global state, too, must satisfy what the clock of a state demands of another process.
     """
     n = len(first)
     for i in range(n):
-        if at[i] >= count[i]:
+        if places[i] >= count[i]:
             return False
     settled, j = 0, 0
     while settled < n:  # the clock of each process has been checked since the last change
         moved = False
         for i in range(n):
-            needed = clocks[j, at[j], i] - first[i]
-            if i != j and needed > at[i]:
+            needed = clocks[j, places[j], i] - first[i]
+            if i != j and needed > places[i]:
                 if needed >= count[i]:
                     return False
-                at[i] = needed
+                places[i] = needed
                 moved = True
         settled = 1 if moved else settled + 1
         j = j + 1 if j + 1 < n else 0
@@ -90,19 +90,19 @@ def climb(first: Array, count: Array, clocks: Array, at: Array) -> bool:
 
 
 @compiled_noref
-def descend(first: Array, count: Array, clocks: Array, at: Array) -> bool:
-    """Lowers the places `at` to the greatest CGS below them; False if there is none."""
+def descend(first: Array, count: Array, clocks: Array, places: Array) -> bool:
+    """Lowers `places` to the greatest CGS below them; False if there is none."""
     n = len(first)
     settled, j = 0, 0
     while settled < n:
         moved = False
-        if at[j] < 0:
+        if places[j] < 0:
             return False
         for i in range(n):
-            while i != j and clocks[j, at[j], i] > first[i] + at[i]:
-                at[j] -= 1
+            while i != j and clocks[j, places[j], i] > first[i] + places[i]:
+                places[j] -= 1
                 moved = True
-                if at[j] < 0:
+                if places[j] < 0:
                     return False
         settled = 1 if moved else settled + 1
         j = j + 1 if j + 1 < n else 0

@@ -36,7 +36,10 @@ Floats = npt.NDArray[np.float64]
 
 
 class HoldProbability(NamedTuple):
-    """`error` is 0 if exact. `samples` is the effective number: of equally weighted samples with the same variance."""
+    """The probability that a predicate held at some moment, and its standard error, which is 0 if it is exact.
+
+    `samples` is the effective number: of equally weighted samples with the same variance.
+    """
 
     probability: float
     exact: bool
@@ -45,7 +48,7 @@ class HoldProbability(NamedTuple):
 
 
 class StateProbabilities(NamedTuple):
-    """Global states with their probabilities and errors; when sampled, states that no sample met are missing."""
+    """The probability of each global state that it was passed; when sampled, states that no sample met are missing."""
 
     states: Ints  # (m, n) numbers, in lexical order
     probability: Floats  # (m,)
@@ -55,6 +58,8 @@ class StateProbabilities(NamedTuple):
 
 
 class _StartOrder(NamedTuple):
+    """The starts of a window in their order, each with the bounds that this order leaves."""
+
     lo: Ints  # (n, e) of starts, narrowed by those before and after
     hi: Ints
     need: Ints  # (n, e, n) number of starts of each process that come before this one
@@ -203,16 +208,16 @@ class _ExactIntegration:
         good = np.zeros(len(self._rows), np.bool_)
         where = _inside(self._rows, self._model)
         good[where] = truth((self._rows[where] - 1).astype(np.uint16))
-        h = np.zeros((len(self._rows), 2))
-        h[0, 0] = 1.0
-        fewer, room = self._neighbours(-1), np.empty((len(h), 2, self._degrees))
-        for one in self._stretches:
-            if one.at.any():
-                h = self._jump(h, one)
-                h[good] = np.column_stack([np.zeros(good.sum()), h[good].sum(axis=1)])
+        measure = np.zeros((len(self._rows), 2))
+        measure[0, 0] = 1.0
+        fewer, coefficients = self._neighbours(-1), np.empty((len(measure), 2, self._degrees))
+        for stretch in self._stretches:
+            if stretch.at_once.any():
+                measure = self._jump(measure, stretch)
+                measure[good] = np.column_stack([np.zeros(good.sum()), measure[good].sum(axis=1)])
             else:
-                spread(h, room, self._rows, fewer, False, one, good)
-        return float(h[-1, 1] / h[-1].sum())
+                spread(measure, coefficients, self._rows, fewer, False, stretch, good)
+        return float(measure[-1, 1] / measure[-1].sum())
 
     def passed(self) -> tuple[Ints, Floats]:
         """Order ideals inside the window and the share of the orders that enter each."""
@@ -220,30 +225,30 @@ class _ExactIntegration:
         none = np.zeros(size, np.bool_)
         fewer, more = self._neighbours(-1), self._neighbours(1)
         forward, backward = np.empty((size, 2, self._degrees)), np.empty((size, 2, self._degrees))
-        b = np.zeros((size, 2))
-        b[-1, 0] = 1.0
-        ends = [b]  # measures of what follows the end of each stretch
-        for one in reversed(self._stretches):
-            b = b.copy()
-            if one.at.any():
-                b = self._jump_back(b, one)
+        following = np.zeros((size, 2))
+        following[-1, 0] = 1.0
+        ends = [following]  # measures of what follows the end of each stretch
+        for stretch in reversed(self._stretches):
+            following = following.copy()
+            if stretch.at_once.any():
+                following = self._jump_back(following, stretch)
             else:
-                spread(b, backward, self._rows, more, True, one, none)
-            ends.append(b)
+                spread(following, backward, self._rows, more, True, stretch, none)
+            ends.append(following)
         total = ends.pop()[0, 0]
-        h, into = np.zeros((size, 2)), np.zeros(size)
-        h[0, 0] = 1.0
-        for one in self._stretches:
-            b = ends.pop().copy()
-            if one.at.any():
-                h = self._jump(h, one)
-                into += h[:, 0] * b[:, 0]
+        measure, entries = np.zeros((size, 2)), np.zeros(size)
+        measure[0, 0] = 1.0
+        for stretch in self._stretches:
+            following = ends.pop().copy()
+            if stretch.at_once.any():
+                measure = self._jump(measure, stretch)
+                entries += measure[:, 0] * following[:, 0]
             else:
-                spread(h, forward, self._rows, fewer, False, one, none)
-                spread(b, backward, self._rows, more, True, one, none)
-                entered(forward[:, 0], backward[:, 0], into)
+                spread(measure, forward, self._rows, fewer, False, stretch, none)
+                spread(following, backward, self._rows, more, True, stretch, none)
+                entered(forward[:, 0], backward[:, 0], entries)
         where = _inside(self._rows, self._model)
-        return self._rows[where], np.minimum(into[where] / total, 1.0)
+        return self._rows[where], np.minimum(entries[where] / total, 1.0)
 
     def _neighbours(self, step: int) -> Ints:
         """Places (D, n) of the order ideals with one start of each process more or less, or -1."""
@@ -260,16 +265,18 @@ class _ExactIntegration:
         right = (self._codes[place] == code) & (after >= 0).all(axis=1) & (after <= self._model.count).all(axis=1)
         return np.where(right, place, -1)
 
-    def _jump(self, h: Floats, one: Stretch) -> Floats:
-        source = self._places(-one.at)
-        alive = (source >= 0) & (self._rows >= one.must).all(axis=1)
-        moved: Floats = np.where(alive[:, None], h[source], 0.0)
+    def _jump(self, measure: Floats, stretch: Stretch) -> Floats:
+        """The measure after the starts of a point have happened at once."""
+        source = self._places(-stretch.at_once)
+        alive = (source >= 0) & (self._rows >= stretch.must).all(axis=1)
+        moved: Floats = np.where(alive[:, None], measure[source], 0.0)
         return moved
 
-    def _jump_back(self, b: Floats, one: Stretch) -> Floats:
-        target = self._places(one.at)
-        alive = (target >= 0) & (self._rows + one.at >= one.must).all(axis=1)
-        moved: Floats = np.where(alive[:, None], b[target], 0.0)
+    def _jump_back(self, following: Floats, stretch: Stretch) -> Floats:
+        """The measure of what follows, before the starts of a point have happened at once."""
+        target = self._places(stretch.at_once)
+        alive = (target >= 0) & (self._rows + stretch.at_once >= stretch.must).all(axis=1)
+        moved: Floats = np.where(alive[:, None], following[target], 0.0)
         return moved
 
 
@@ -292,10 +299,10 @@ def _stretches(model: _StartOrder) -> list[Stretch]:
     stretches = []
     for place, x in enumerate(ends):
         must = (real & (hi <= x)).sum(axis=1)
-        at = (real & (lo == x) & (hi == x)).sum(axis=1)
+        at_once = (real & (lo == x) & (hi == x)).sum(axis=1)
         can = (real & (lo <= x)).sum(axis=1)
-        if at.any():
-            stretches.append(Stretch(np.zeros(lo.shape), at, must, can))
+        if at_once.any():
+            stretches.append(Stretch(np.zeros(lo.shape), at_once, must, can))
         active = real & (lo <= x) & (hi > x)
         if active.any():
             rate = np.zeros(lo.shape)
@@ -310,7 +317,7 @@ def _samples(
     """Yields block by block: weights (s,), order ideals passed (s, E + 1, n) and flags whether each lasts (s, E + 1)."""
     random, n, events = np.random.default_rng(seed), len(model.count), len(model.order)
     after = np.zeros(model.lo.shape)
-    place = {event: at for at, event in enumerate(model.order)}
+    place = {event: number for number, event in enumerate(model.order)}
     for j, k in reversed(model.order):
         before = [event for event in _before(model, j, k) if model.hi[event] == model.hi[j, k]]
         if before:  # each counts only for its latest predecessor, so weights are bounded

@@ -14,10 +14,10 @@ from whenabouts_cloud.jit import Array, compiled
 
 
 class Stretch(NamedTuple):
-    """An open stretch of time, with the rates of the starts, or a point at which `at` of them happen at once."""
+    """An open stretch of time, with the rates of the starts, or a point at which `at_once` of them happen at once."""
 
     rate: Array  # (n, e)
-    at: Array  # (n,)
+    at_once: Array  # (n,)
     must: Array  # (n,) starts that have happened at its end (point) or at its beginning (stretch)
     can: Array  # (n,) starts that may have happened
 
@@ -32,38 +32,40 @@ class Draws(NamedTuple):
 
 @compiled
 def spread(
-    h: Array, coefficients: Array, rows: Array, neighbours: Array, back: bool, stretch: Stretch, good: Array
+    measure: Array, coefficients: Array, rows: Array, neighbours: Array, back: bool, stretch: Stretch, good: Array
 ) -> None:
-    """Carries h (D, 2) through a stretch; writes its coefficients (D, 2, K). Second column: a good ideal was entered.
+    """Replaces the measure (D, 2) of orders in each order ideal at the beginning of a stretch by that at its end.
 
-    Forwards neighbours are the order ideals with one start less, backwards with one more, and x counts from the end.
+    The first column is of orders that have not yet entered a good ideal, the second of those that have. `coefficients`
+    (D, 2, K) become those of the measure as a polynomial in x. Backwards the measure is of what follows, x counts from
+    the end, and the neighbours are the order ideals with one start more, else with one less.
     """
     rate, must, can = stretch.rate, stretch.must, stretch.can
     size, n, degrees = len(rows), rows.shape[1], coefficients.shape[2]
     for step in range(size):
-        s = size - 1 - step if back else step
+        ideal = size - 1 - step if back else step
         alive = True
         for j in range(n):
-            alive = alive and must[j] <= rows[s, j] <= can[j]
+            alive = alive and must[j] <= rows[ideal, j] <= can[j]
         for flag in range(2):
             for k in range(degrees):
-                coefficients[s, flag, k] = 0.0
-            coefficients[s, flag, 0] = h[s, flag] if alive else 0.0
+                coefficients[ideal, flag, k] = 0.0
+            coefficients[ideal, flag, 0] = measure[ideal, flag] if alive else 0.0
         for j in range(n):
-            other, event = neighbours[s, j], rows[s, j] if back else rows[s, j] - 1
+            other, event = neighbours[ideal, j], rows[ideal, j] if back else rows[ideal, j] - 1
             if not alive or other < 0 or rate[j, event] == 0.0:
                 continue
             for flag in range(2):
-                to = 1 if good[s] else flag
+                to = 1 if good[ideal] else flag
                 for k in range(degrees - 1):
-                    coefficients[s, to, k + 1] += rate[j, event] * coefficients[other, flag, k] / (k + 1)
+                    coefficients[ideal, to, k + 1] += rate[j, event] * coefficients[other, flag, k] / (k + 1)
         for flag in range(2):
-            h[s, flag] = coefficients[s, flag].sum()
+            measure[ideal, flag] = coefficients[ideal, flag].sum()
 
 
 @compiled
-def entered(forward: Array, backward: Array, into: Array) -> None:
-    """Adds to `into` (D,) the measure of orders that enter each order ideal within a stretch.
+def entered(forward: Array, backward: Array, entries: Array) -> None:
+    """Adds to `entries` (D,) the measure of orders that enter each order ideal within a stretch.
 
     It is the flow into the ideal at x times the measure of what follows:
     integral of k x^(k - 1) (1 - x)^l = k! l! / (k + l)!.
@@ -77,7 +79,7 @@ def entered(forward: Array, backward: Array, into: Array) -> None:
         for k in range(1, degrees):
             if forward[s, k] != 0.0:
                 for m in range(degrees):
-                    into[s] += forward[s, k] * backward[s, m] * shares[k, m]
+                    entries[s] += forward[s, k] * backward[s, m] * shares[k, m]
 
 
 @compiled

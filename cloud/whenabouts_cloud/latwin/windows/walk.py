@@ -81,10 +81,10 @@ def states(window: Frame) -> Ints:
         raise WalkLimitError(
             f"walk: found {size} global states, expected at most {LISTED_MAX} in one array: take blocks()"
         )
-    out, at = np.empty((size, n), np.int64), 0
+    out, filled = np.empty((size, n), np.int64), 0
     for rows in blocks(window):
-        out[at : at + len(rows)] = rows
-        at += len(rows)
+        out[filled : filled + len(rows)] = rows
+        filled += len(rows)
     out += window.first
     return out
 

@@ -148,14 +148,8 @@ def unavoidable(box: Box, low: Array, high: Array, true: Array, reached: Array, 
     words, axes, leading = box.words, box.axes, box.facts[FACTS.leading]
     if (true[word_at(box, low)] >> bit_at(box, low)) & 1 or (true[word_at(box, high)] >> bit_at(box, high)) & 1:
         return True
-    # Leading processes: their part of the index, and its start. Packed processes: the bits of the end, and those that wrap.
-    part, begin, wrap = box.path[0], box.path[1], box.path[2]
-    for i in range(len(low)):
-        if i < leading:
-            part[i] = begin[i] = low[i] % axes[i, AXIS.width] * axes[i, AXIS.stride]
-        else:
-            begin[i] = bits_at(box, i, high[i] % axes[i, AXIS.width])
-            wrap[i] = bits_at(box, i, axes[i, AXIS.width] - 1)
+    begin_paths(box, low, high)
+    part, begin = box.path[0], box.path[1]
     reached[:] = 0
     index = word_at(box, low)
     reached[index] = 1 << bit_at(box, low)
@@ -185,6 +179,23 @@ def unavoidable(box: Box, low: Array, high: Array, true: Array, reached: Array, 
             index += part[i]
             i -= 1
     return not (reached[word_at(box, high)] >> bit_at(box, high)) & 1
+
+
+@compiled_noref
+def begin_paths(box: Box, low: Array, high: Array) -> None:
+    """Fills `box.path` for paths from C_min to C_max.
+
+    Leading processes: their part of a word's index, and its start. Packed processes, from row 1: the bits of the last
+    state, and those from which a step wraps around.
+    """
+    axes, leading = box.axes, box.facts[FACTS.leading]
+    for i in range(len(low)):
+        width = axes[i, AXIS.width]
+        if i < leading:
+            box.path[0, i] = box.path[1, i] = low[i] % width * axes[i, AXIS.stride]
+        else:
+            box.path[1, i] = bits_at(box, i, high[i] % width)
+            box.path[2, i] = bits_at(box, i, width - 1)
 
 
 @compiled_noref

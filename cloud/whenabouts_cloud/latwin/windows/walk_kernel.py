@@ -228,8 +228,8 @@ def _next(
         free = after < count[d]
         if free:
             for i in range(n):
-                at = level[row, i // lanes] >> ((i % lanes) * bits) & every
-                free = free and (i == d or clocks[d, after, i] <= first[i] + at)
+                other = level[row, i // lanes] >> ((i % lanes) * bits) & every
+                free = free and (i == d or clocks[d, after, i] <= first[i] + other)
         if free:
             for r in range(level.shape[1]):
                 key[d, r] = level[row, r]
