@@ -243,9 +243,11 @@ def _shown(state: dict[str, Any], age_s: float, problems: list[str]) -> list[str
     bound_us = state["clock"]["bound_us"]
     bound = "unknown" if bound_us is None else f"{bound_us / 1000:.1f} ms"
     by = f" by {state['clock']['source']}" if state["clock"].get("source") else ""
+    never = state["clock"].get("never_dated")
     lines = [
         f"{state['site']}/{state['gateway']}  boot {state['boot']}  written {age_s:.0f} s ago",
-        f"  clock   {state['clock']['state']}{by}, bound {bound}",
+        f"  clock   {state['clock']['state']}{by}, bound {bound}"
+        + (f", {never} readings stored with unknown time" if never else ""),
         f"  broker  {'connected' if state['broker']['connected'] else 'not connected'}",
         f"  spool   {state['spool']['readings']} readings, {state['spool']['bytes']} bytes",
     ]

@@ -115,7 +115,10 @@ def _notices(counts: dict[str, Any]) -> list[Notice]:
 
 _PROBLEM_TEXTS = {
     "retracted": "retracted",
-    "late": "late (in the side output, OUT/_late)",
+    "late": "late",
+    "side_output": "in the side output (OUT/_late)",
+    "late_added": "matches that late readings would have added (OUT/_late_effects)",
+    "late_removed": "matches that late readings would have removed (OUT/_late_effects)",
     "beyond_time": "with a stamp out of range",
     "beyond_length": "longer than LENGTH",
     "ungrouped": "without a group's clock",

@@ -63,7 +63,8 @@ def work_of(rule: CorrelateRule, options: Options) -> Work:
 
 _PROBLEM_TEXTS = {
     "unmatched": "unmatched",
-    "late": "late (in the side output, OUT/_late)",
+    "late": "late",
+    "side_output": "in the side output (OUT/_late)",
     "expired": "too late to be joined",
     "beyond_length": "longer than LENGTH",
     "overflow": "evicted for lack of room",

@@ -106,7 +106,7 @@ def metrics(tallies: Sequence[Tally], now_us: int) -> Iterator[Metric]:
         (rule, kind): counts[kind]
         for tally in tallies
         for rule, counts in tally.by_rule.items()
-        for kind in sorted({*tally.irregular} - RETRACTED - {"late"})
+        for kind in sorted({*tally.irregular} - RETRACTED - {"late", "side_output"})
     }
     yield counter(name("irregular"), "Irregular readings and results, by rule and kind.", irregular,
                   ("rule", "kind"))  # fmt: skip

@@ -34,6 +34,8 @@ def exposition(status: Mapping[str, Any]) -> str:
         _one("clock_bound_seconds", "gauge", "Bound of the clock's error.", None if bound_us is None else bound_us / 1e6),
         _one("clock_steps_total", "counter", "Steps of the clock beyond its bound.", clock["epoch"]),
         _one("clock_undated_readings", "gauge", "Readings that wait until the time is known.", clock["undated"]),
+        _one("clock_undated_stored_total", "counter", "Readings stored with stamps of unknown time, after too long a wait.",
+             clock["never_dated"]),
         _of_readers("reader_reading", "gauge", "1 if the port is open and being read.", readers,
                     lambda reader: reader["state"] == "reading"),
         _of_readers("reader_readings_total", "counter", "Readings of this reader.", readers, lambda r: r["readings"]),

@@ -114,6 +114,10 @@ GOOD_STATUS = {
     ("content", "said"),
     [
         (json.dumps(GOOD_STATUS), "killed or hanging"),
+        (
+            json.dumps(GOOD_STATUS | {"clock": {"state": "bounded", "bound_us": 1000, "never_dated": 3}}),
+            "bound 1.0 ms, 3 readings stored with unknown time",
+        ),
         (json.dumps(GOOD_STATUS | {"spool": 3}), "found no status of this version"),
         (json.dumps(GOOD_STATUS | {"clock": {"state": "bounded", "bound_us": "x"}}), "found no status of this version"),
         (json.dumps(GOOD_STATUS | {"readers": [1]}), "found no status of this version"),

@@ -13,7 +13,7 @@ STATUS = {
     "invalid": 2,
     "spool": {"readings": 5, "bytes": 500, "limit_bytes": 1 << 20},
     "broker": {"connected": False, "connections": 2, "resends": 1, "acks_refused": 0},
-    "clock": {"state": "bounded", "bound_us": 1_500, "epoch": 0, "undated": 4},
+    "clock": {"state": "bounded", "bound_us": 1_500, "epoch": 0, "undated": 4, "never_dated": 5},
     "presence": {"dock": {"present": 2, "entered": 9, "left": 7, "absent": 0, "untracked": 3, "hurried": 0, "late": 0}},
     "readers": {
         "dock": {"state": "reading", "problem": "", "opened": 1, "opened_ns": 9, "restarts": 0, "readings": 60, "ok": 61},
@@ -42,6 +42,7 @@ def test_values_are_those_of_the_status_in_base_units():
     assert values["running", ""] == 1
     assert values["clock_bound_seconds", ""] == 0.0015
     assert values["readings_total", ""] == 70
+    assert (values["clock_undated_readings", ""], values["clock_undated_stored_total", ""]) == (4, 5)
     assert (values["refused_readings_total", ""], values["invalid_readings_total", ""]) == (3, 2)
     assert values["broker_connected", ""] == 0
     assert values["reader_reading", 'reader="dock"'] == 1

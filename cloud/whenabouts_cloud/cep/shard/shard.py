@@ -163,7 +163,7 @@ class CepShard:
         reason[at >= taken] = "limit"
         late = with_reason(events.take(pa.array(at)), reason)
         self.counts["limit"] += len(rows) - taken
-        self.counts["late"] += len(at) - (len(rows) - taken)
+        self.counts["late"] += int((reason == "late").sum())
         self._stored.drop_last(len(rows) - taken)
         return emitted, late, effects
 
