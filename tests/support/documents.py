@@ -27,7 +27,6 @@ RUN_BY = {
     "docs/gateways.md": "tests/e2e/test_manual_commands.py",
     "docs/boards.md": "tests/e2e/test_manual_commands.py",
     "docs/simulate.md": "tests/e2e/test_manual_commands.py",
-    "docs/testing.md": "tests/e2e/test_manual_commands.py",
     "edge/TRACE.md": "tests/e2e/test_manual_commands.py",
 }
 

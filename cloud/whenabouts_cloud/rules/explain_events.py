@@ -50,7 +50,7 @@ class EventsExplained:
     places: tuple[str, ...]
     window_us: int
     strict_window: bool
-    bound_us: int
+    lateness_us: int
     longest_us: int
     keep_us: int
     alternatives: int
@@ -73,9 +73,9 @@ def explain_events(rule: CepRule, reason: str = "a gateway runs CORRELATE rules 
         pattern.names,
         pattern.window_us,
         pattern.strict_window,
-        rule.bound_us,
+        rule.lateness_us,
         rule.longest_us,
-        pattern.window_us + rule.longest_us + rule.bound_us,
+        pattern.window_us + rule.longest_us + rule.lateness_us,
         len(alternative_shapes(pattern)),
         pattern.emit,
         None if rule.count is None else rule.count.text(),
@@ -113,7 +113,7 @@ def _gap(rule: CepRule, shape: Shape, gap: Between) -> GapExplained:
         where = f"after {left}, up to the first event plus the window"
     else:
         where = "from the last event less the window up to the first event plus the window"
-    after_us = rule.bound_us + rule.longest_us + (0 if right else rule.pattern.window_us)
+    after_us = rule.lateness_us + rule.longest_us + (0 if right else rule.pattern.window_us)
     return GapExplained(element, where, right or "the first event", after_us)
 
 

@@ -35,15 +35,15 @@ def _events_lines(e: EventsExplained) -> list[str]:
         f"  match        {', '.join(e.places)}",
         f"  alternatives {e.alternatives}",
         f"  window       {_time(e.window_us)}, {'less than that' if e.strict_window else 'that much included'}",
-        f"  stamps       up to {_time(e.longest_us)} long, at most {_time(e.bound_us)} late (K)",
+        f"  stamps       up to {_time(e.longest_us)} long; waits up to {_time(e.lateness_us)} for a silent gateway",
         f"  emitted      {_emitted(e)}",
         f"  kept         until an event ends {_time(e.keep_us)} later",
     ]
     for gap in e.gaps:
-        source_us = gap.after_us - e.bound_us
+        source_us = gap.after_us - e.lateness_us
         lines += [
             f"  no {gap.element} {gap.where}",
-            f"    sure       {_time(gap.after_us)} after {gap.final_by} under the K-bound; when each source is "
+            f"    sure       {_time(gap.after_us)} after {gap.final_by} if a gateway is silent; when each source is "
             f"{_time(source_us)} past {gap.final_by}",
         ]
     return lines + _automaton_lines(e)

@@ -130,7 +130,7 @@ class CepRule:
         return tuple(stream.name for stream in self.streams)
 
     @property
-    def bound_us(self) -> int:
+    def lateness_us(self) -> int:
         """K of the K-bound that the streams' DELAY implies, in the absence of watermarks.
 
         Once an event with t_max = M has arrived the clock shows at least M, so every event that ended before M - DELAY has

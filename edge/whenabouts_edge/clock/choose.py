@@ -3,18 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from whenabouts_edge.clock import ClockSource, HostClock
+from whenabouts_edge.clock import ClockSource, HostClock, simulated
 from whenabouts_edge.clock.clockbound import ClockBoundClock
 from whenabouts_edge.clock.first import FirstClock
 from whenabouts_edge.clock.kernel import KernelClock
 from whenabouts_edge.clock.pace import PacedClock
-from whenabouts_edge.clock.simulated import SimulatedClock
 from whenabouts_edge.clock.system import ChronyClock, FixedClock
 from whenabouts_edge.clock.timesyncd import TimesyncdClock
-
-_SIMULATED = (
-    "epoch_us", "anchor_ns", "speed_milli", "offset_us", "drift_ppm", "base_bound_us", "assumed_drift_ppm",
-)  # fmt: skip
 
 # In the order in which `auto` asks them: the one with the best-founded bound first.
 _BOUNDS: dict[str, Callable[[], ClockSource]] = {
@@ -41,5 +36,5 @@ def clock_source(clock: dict[str, Any]) -> ClockSource:
     return _BOUNDS[clock["source"]]()
 
 
-def _simulated(clock: dict[str, Any]) -> SimulatedClock:
-    return SimulatedClock(**{name: clock[name] for name in _SIMULATED})
+def _simulated(clock: dict[str, Any]) -> simulated.SimulatedClock:
+    return simulated.SimulatedClock(**{name: clock[name] for name in simulated.KEYS})

@@ -6,7 +6,7 @@ gateway reads true time plus an offset that drifts, and claims a bound that the 
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 
 from whenabouts_edge.clock import ClockSample
 
@@ -36,3 +36,7 @@ class SimulatedClock:
     def current(self, sample: ClockSample) -> ClockSample:
         """The sample unchanged: a simulated clock is not slewed."""
         return sample
+
+
+KEYS = tuple(field.name for field in fields(SimulatedClock) if field.default is MISSING)
+"""The keys of a [clock] table for this clock."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from whenabouts_edge.clock import simulated
 from whenabouts_edge.config.packages import register_readers
 from whenabouts_edge.config.settings import (  # fmt: skip
     BOARD,
@@ -42,8 +43,7 @@ from whenabouts_protocol.topics import is_name
 
 _TYPE_NAMES = {int: "a whole number", str: "text in quotes", bool: "true or false", list: "a list", NUMBER: "a number"}
 _CLOCK_NEEDS = {"fixed": ("bound_us",), "sim": ("epoch_us", "anchor_ns")}
-_SIM_KEYS = ("epoch_us", "anchor_ns", "speed_milli", "offset_us", "drift_ppm", "base_bound_us", "assumed_drift_ppm")
-_CLOCK_KEYS = {"fixed": ("bound_us",), "sim": _SIM_KEYS}
+_CLOCK_KEYS = {"fixed": ("bound_us",), "sim": simulated.KEYS}
 _OF_LINE = ("form", "columns", "key_field", "value_field", "unit")
 _OF_TAGS = ("leave_ms", "presence_stream", "expected")
 _OF_KIND = {key: kind for kind in READERS for key in READERS[kind].own_keys} | dict.fromkeys(_OF_LINE, "line")

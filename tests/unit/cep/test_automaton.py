@@ -126,7 +126,7 @@ def test_the_explanation_of_a_rule():
     """The places of a match, how long events are kept, and the states with their transitions."""
     e = explain_events(rule("SEQ(shelf a, !till, exit+ e)"))
     assert (e.places, e.alternatives, e.emit) == (("a", *(f"e[{i}]" for i in range(1, 9))), 8, "sure")
-    assert (e.bound_us, e.longest_us, e.keep_us) == (3 * 10**6, 10**6, 64 * 10**6)
+    assert (e.lateness_us, e.longest_us, e.keep_us) == (3 * 10**6, 10**6, 64 * 10**6)
     assert [(s.present, s.complete) for s in e.states] == [
         ((), False), (("shelf",), False), (("exit",), False), (("shelf", "exit"), True),
     ]  # fmt: skip

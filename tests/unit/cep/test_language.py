@@ -387,13 +387,13 @@ def test_a_rule_knows_its_streams_its_bound_and_its_longest_stamp():
     [rule] = parsed.rules
     assert isinstance(rule, CepRule)
     assert (rule.name, rule.type_names, rule.place) == ("r", ("t", "s"), "cloud")
-    assert rule.bound_us == 5_000_000  # of t, whose stamps are 4 s earlier than the clock, less than s's 0
+    assert rule.lateness_us == 5_000_000  # of t, whose stamps are 4 s earlier than the clock, less than s's 0
     assert rule.longest_us == 3_600_000_000
     assert rule.plan() == rule.pattern.plan(("t", "s"), 3_600_000_000)
     assert (parsed.cep_rules, parsed.correlate_rules) == ((rule,), ())
     assert parse_rules(rule.text()).rules == (rule,)
     [alone] = parse_rules(STREAMS + "RULE r SEQ(s) WITHIN 1 h").rules
-    assert (alone.bound_us, alone.longest_us) == (2_000_000, 3_000_000)
+    assert (alone.lateness_us, alone.longest_us) == (2_000_000, 3_000_000)
 
 
 @pytest.mark.parametrize(

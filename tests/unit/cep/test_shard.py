@@ -207,6 +207,21 @@ def test_a_late_event_goes_to_the_side_output_with_what_it_would_have_changed():
     assert step.effects.to_pylist() == [emitted | {"status": "late removed", "probability": None}]
 
 
+def test_a_stamp_that_begins_too_early_and_ends_in_time_is_not_late():
+    """It goes to the side output because it is longer than LENGTH; only the reading that ended too early counts as late."""
+    job = rule("inner")
+    early, long = (
+        reading("g1", n, "till/tags", "x", EPOCH_US - 3_600_000 * MS, EPOCH_US + end * MS)
+        for n, end in enumerate([1, 500])
+    )
+    shard, none = CepShard(job), watermarks(job, {})
+    for _ in range(2):
+        shard.step({"events": events_table(job, [])}, watermarks(job, EPOCH_US + 100 * MS))
+    step = shard.step({"events": events_table(job, [early, long])}, none)
+    assert sorted(step.late["reason"].to_pylist()) == ["beyond length", "late"]
+    assert (shard.counts["late"], step.late.num_rows) == (1, 2)
+
+
 @pytest.mark.parametrize(("over", "matches"), [("87 %", 1), ("88 %", 0)])
 def test_over_gives_the_probability_of_a_match(over, matches):
     """shelf in [0, 10] ms, exit in [5, 15] ms: 1 - 25 / 200 = 0.875, exactly, though bounds would decide it."""

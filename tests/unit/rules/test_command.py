@@ -172,14 +172,14 @@ def test_rules_about_an_order_of_events_are_counted_and_explained(file, tmp_path
     text = done.stdout.split("\n\n")[2]
     assert text.startswith("rule unpaid\n  runs         in the cloud: a gateway runs CORRELATE rules only\n")
     assert (
-        "  no dock c after a and before e\n    sure       2.3 s after e under the K-bound; when each source is 300 ms"
+        "  no dock c after a and before e\n    sure       2.3 s after e if a gateway is silent; when each source is 300 ms"
         in text
     )
     assert "  automaton    2 states, one for each set of types present\n     0 {} shelf -> 1\n" in text
     out = tmp_path / "unpaid.svg"
     done = run(explain, file, "--rule", "unpaid", "--svg", out, "--json")
     [rule] = json.loads(done.stdout)["rules"]
-    assert (rule["name"], rule["where"], rule["bound_us"], rule["state_count"]) == ("unpaid", "cloud", 2_000_000, 2)
+    assert (rule["name"], rule["where"], rule["lateness_us"], rule["state_count"]) == ("unpaid", "cloud", 2_000_000, 2)
     assert out.read_text().startswith("<svg ")
     assert run(explain, file, "--svg", out).exit_code == 0  # the only rule that can be drawn
     done = run(explain, file, "--svg", tmp_path / "none" / "x.svg")

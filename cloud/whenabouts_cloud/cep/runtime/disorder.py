@@ -1,4 +1,6 @@
-"""The disorder bound: it gives the frontier f, before which all events have arrived, after each event of a block.
+"""The disorder bound of counting and of the research baselines; the engine's is in `kernel.block`.
+
+It gives the frontier f, before which all events have arrived, after each event of a block.
 
 K-bound: f = M - K for the largest time M of all events. Per source: f is the least time that a source has reached by an
 event or a heartbeat. A source that was named holds f back until it sends; one that was not named counts from its first event
