@@ -108,7 +108,7 @@ _PROBLEM_TEXTS = {
     "old_view": "of an ended view",
     "beyond_time": "with a stamp out of range",
     "forced": "processed early for lack of room",
-    "early_forgotten": "early verdicts evicted for lack of room",
+    "early_full": "steps in which verdicts were not emitted early, for lack of room",
     "choices_forgotten": "choices of runs evicted for lack of room",
     "forgotten": "left waiting in an ended view",
 }

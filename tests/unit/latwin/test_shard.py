@@ -27,7 +27,7 @@ from whenabouts_cloud.latwin.picture.picture import NothingToDrawError, picture
 from whenabouts_cloud.latwin.shard.processing_order import in_order
 from whenabouts_cloud.latwin.shard.report import rows_of
 from whenabouts_cloud.latwin.shard.shard import LatwinShard
-from whenabouts_cloud.latwin.shard.view import MAX_WAITING
+from whenabouts_cloud.latwin.shard.view import MAX_EARLY, MAX_WAITING
 
 
 def whole(job, rows, watermarks):
@@ -282,6 +282,34 @@ def test_eager_emits_before_the_frontier_and_patient_with_it():
     shard = LatwinShard(patient)
     assert stepped(shard, patient, rows) == []
     assert emitted(stepped(shard, patient, [], watermark_of(g0=99, g1=99))) == {(0, 0)}
+
+
+def test_more_early_verdicts_than_are_remembered_are_still_emitted_once_each():
+    """
+    process 0   |   held   |   |   held   |   ...   eight runs
+    process 1   | | | | | | | | | | | | | | | ...   fifty short runs within each
+
+    No watermark comes, so all 400 verdicts could be emitted early; some of them wait for the end.
+    """
+    job, rows, t, mine, other = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2), [], EPOCH_US, 0, 0
+    for _ in range(8):
+        rows.append(state(0, mine, (mine, 0), t, t + MS, True))
+        for _ in range(100):
+            t += 20 * MS
+            rows.append(state(1, other, (0, other), t, t + MS, other % 2 == 0))
+            other += 1
+        t += 20 * MS
+        rows.append(state(0, mine + 1, (mine + 1, 0), t, t + MS, False))
+        mine, t = mine + 2, t + 20 * MS
+    shard = LatwinShard(job)
+    outputs = [shard.step({"reports": reports(job, given)}, [[]]) for given in (rows, [], [])]
+    outputs.append(shard.step({"reports": reports(job, [])}, [[]], everything=True))
+    early, *nothing, last = [[(r["result_id"], r["status"]) for r in o.results.to_pylist()] for o in outputs]
+    assert len(early) == MAX_EARLY
+    assert nothing == [[], []]
+    assert len({*early, *last}) == len(early) + len(last) == 400
+    assert {status for _, status in early + last} == {"emitted"}
+    assert outputs[-1].counts["early_full"] > 0
 
 
 def test_possibly_eager_retracts_what_the_order_does_not_show():

@@ -24,7 +24,7 @@ from whenabouts_cloud.latwin.shard.watch import WatchPlan, report_of
 
 MAX_WAITING = 1024  # reports of a view that wait after a step; beyond, the first of the order are processed at once
 MAX_GAPS = 8  # gaps of a process that are remembered, so that their states are recognised as late
-MAX_EARLY = 256  # verdicts emitted early that are remembered until they are confirmed
+MAX_EARLY = 256  # verdicts emitted early that wait for their final place; beyond, verdicts come at that place only
 
 WatermarkOf = Callable[[str], int | None]
 """The watermark of a gateway, as "site/gateway": all its readings with t_max below it have landed."""
@@ -255,15 +255,14 @@ class View:
             for item in items:
                 assert isinstance(item, Report)  # a gap is never sure
                 verdicts |= dict.fromkeys(ahead.take(item))
-        emitted = [(verdict, "emitted") for verdict in verdicts if verdict not in self._early]
-        if not self._rule.by_runs:
-            emitted += [(verdict, "retracted") for verdict in self._early if verdict not in verdicts]
-            self._early = {}
-        self._early |= verdicts
-        while len(self._early) > MAX_EARLY:
-            self._early.pop(next(iter(self._early)))
-            self.counts["early_forgotten"] += 1
-        return emitted
+        retracted = [] if self._rule.by_runs else [verdict for verdict in self._early if verdict not in verdicts]
+        for verdict in retracted:
+            del self._early[verdict]
+        new = [verdict for verdict in verdicts if verdict not in self._early]
+        emitted = new[: MAX_EARLY - len(self._early)]  # each is remembered, so that none is emitted twice
+        self.counts["early_full"] += len(emitted) < len(new)
+        self._early |= dict.fromkeys(emitted)
+        return [(verdict, "emitted") for verdict in emitted] + [(verdict, "retracted") for verdict in retracted]
 
 
 class _EarliestPending:
