@@ -31,7 +31,7 @@ from whenabouts_edge.health.doctor import doctor, examine_files, is_installed
 from whenabouts_edge.health.findings import needs_a_look
 from whenabouts_edge.health.notify import Notifier
 from whenabouts_edge.install.command import install
-from whenabouts_edge.rules.host import RulesFileError
+from whenabouts_edge.rules.rule_host import RulesFileError
 from whenabouts_edge.store.spool import SpoolError
 from whenabouts_protocol.logs import FORMATS, write_logs
 

@@ -21,7 +21,7 @@ try:
     from whenabouts_sim.judge.judgement import flawless, table, together_lines
     from whenabouts_sim.logs.command import logs
     from whenabouts_sim.readers.faults import Faults
-    from whenabouts_sim.readers.reader_run import KINDS, Mishaps, ReaderRun, run_reader
+    from whenabouts_sim.readers.reader_run import KINDS, FaultOptions, ReaderRun, run_reader
     from whenabouts_sim.readers.recording import record_reader
     from whenabouts_sim.stack.broker import BrokerError
     from whenabouts_sim.stack.site_run import SiteRun
@@ -210,7 +210,7 @@ def reader(
     def serve(folder: Path) -> str:
         path = port or folder / name
         faults = Faults(split, noise, flipped, head_lost, glued, mid_frame_start)
-        run = ReaderRun(name, path, number, rate, tags, faults, Mishaps(brown_out, unplug), truth)
+        run = ReaderRun(name, path, number, rate, tags, faults, FaultOptions(brown_out, unplug), truth)
         return run_reader(run, seconds, lambda: click.echo(str(path)), lambda text: click.echo(text, err=True))
 
     click.echo(f"seed {number}", err=True)

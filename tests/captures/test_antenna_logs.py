@@ -21,7 +21,7 @@ from support.cloud.antenna_logs import (
     rows,
     sure,
 )
-from support.cloud.imported_logs import check_every_row, off_the_beat
+from support.cloud.imported_logs import check_every_row, marker_stamp_errors_s
 from support.files.captures import folder
 from whenabouts_cloud.commands.importing import imports
 
@@ -51,7 +51,7 @@ def test_every_row_of_the_real_logs_is_a_reading(name, count, unsure):
 
 def test_the_unreferenced_row_of_the_real_log_covers_the_signal_of_its_marker():
     """reader_3 hears its marker once a minute: the row at 16:14:01.8 U belongs to a signal that lies 3 to 5 s before it."""
-    assert off_the_beat(DATA / "reader_3.txt", "0000_000000004978") == [3.0, 5.1]
+    assert marker_stamp_errors_s(DATA / "reader_3.txt", "0000_000000004978") == [3.0, 5.1]
     assert "its stamp is 3 to 5 s after that signal" in PAGE
 
 

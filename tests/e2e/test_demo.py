@@ -13,7 +13,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from support.cloud.demo import ENVIRONMENT, PROMISES, check_replayed, demo_command, run_demo
+from support.cloud.demo import ENVIRONMENT, GUARANTEES, check_replayed, demo_command, run_demo
 from support.files.own_captures import FOLDER
 from whenabouts_hardware import READERS
 from whenabouts_sim.cli import main
@@ -29,19 +29,19 @@ def test_the_demonstration_keeps_every_guarantee_and_surpasses_the_plain_join():
     summary = json.loads(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr
     assert summary["made"] > 150
-    assert [summary[promise] for promise in PROMISES] == [0] * len(PROMISES)
+    assert [summary[guarantee] for guarantee in GUARANTEES] == [0] * len(GUARANTEES)
     whole = not summary["damaged"]  # a machine that is too slow withholds frames: there is less to find then
     assert summary["expected_pairs"] > (50 if whole else 10)
     assert summary["job"]["false"] <= summary["naive"]["false"] - whole
     thefts = summary["thefts"]
-    assert [thefts[promise] for promise in ("unexpected", "absent", "matches_repeated")] == [0, 0, 0]
+    assert [thefts[guarantee] for guarantee in ("unexpected", "absent", "matches_repeated")] == [0, 0, 0]
     assert thefts["job"]["false"] == 0
-    assert thefts["job"]["found"] >= (4 if whole else 1)
+    assert thefts["job"]["true_reported"] >= (4 if whole else 1)
     assert thefts["by_arrival"]["false"] >= whole  # paid for while the till's uplink was cut
     staff = summary["staff"]
-    assert [staff[promise] for promise in ("violations", "repeated", "absent")] == [0, 0, 0]
+    assert [staff[guarantee] for guarantee in ("violations", "repeated", "absent")] == [0, 0, 0]
     assert staff["job"]["false"] == 0
-    assert staff["job"]["found"] >= 1 + whole
+    assert staff["job"]["true_reported"] >= 1 + whole
     assert staff["by_stamp"]["false"] == len(staff["misjudged"])
     assert staff["misjudged"] or summary["damaged"]  # clocks 165 ms apart; a lost last read makes a miss wider
 
@@ -54,9 +54,9 @@ def test_the_office_reports_when_all_were_there_and_nothing_else():
     done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False)
     summary = json.loads(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert [summary[promise] for promise in ("violations", "repeated", "absent")] == [0, 0, 0]
+    assert [summary[guarantee] for guarantee in ("violations", "repeated", "absent")] == [0, 0, 0]
     assert summary["job"]["false"] == 0
-    assert summary["job"]["found"] >= 1
+    assert summary["job"]["true_reported"] >= 1
 
 
 @pytest.mark.deep
@@ -69,7 +69,7 @@ def test_a_capture_of_our_own_is_replayed_through_the_whole_system(tmp_path):
     summary = json.loads(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr
     assert summary["made"] == 3 * seen  # played to dock, gate and door
-    assert [summary[promise] for promise in PROMISES] == [0] * len(PROMISES)
+    assert [summary[guarantee] for guarantee in GUARANTEES] == [0] * len(GUARANTEES)
     assert summary["expected_pairs"] >= seen  # each tag is at dock and door at once
     assert summary["thefts"] is None
     assert summary["staff"] is None

@@ -15,14 +15,13 @@ from click.testing import CliRunner
 from support.board.site import TimeServer
 from support.edge.agent import Bench, passed, witness
 from support.paths import REPOSITORY
-from whenabouts_edge.flash import FlashError
-from whenabouts_edge.flash import device as device_module
-from whenabouts_edge.flash.arrival import Arrival
+from whenabouts_edge.flash import FlashError, mpremote
 from whenabouts_edge.flash.boards import board as kind
 from whenabouts_edge.flash.command import flash_command, provision_command
-from whenabouts_edge.flash.device import Device
+from whenabouts_edge.flash.first_heartbeat import FirstHeartbeatWatch
 from whenabouts_edge.flash.job import Job
 from whenabouts_edge.flash.modules import needed, place
+from whenabouts_edge.flash.mpremote import Device
 from whenabouts_edge.flash.provision import Provisioned, provision
 from whenabouts_sim.boards.node_board import NodeBoard
 from whenabouts_sim.readers.pty_link import PtyLink
@@ -283,8 +282,8 @@ def test_a_main_program_that_ends_is_reported_with_its_error(board, config, tmp_
 
 def test_a_port_without_a_board_is_reported(monkeypatch):
     """A terminal that nobody answers on, and one that another program has."""
-    monkeypatch.setattr(device_module, "SILENCE_S", 3)
-    monkeypatch.setattr(device_module, "BUSY_S", 1)
+    monkeypatch.setattr(mpremote, "SILENCE_S", 3)
+    monkeypatch.setattr(mpremote, "BUSY_S", 1)
     master, slave = pty.openpty()
     try:
         with pytest.raises(FlashError, match="found a port that does not answer as MicroPython"):
@@ -303,7 +302,7 @@ def test_a_missing_heartbeat_is_reported_with_what_to_check(board, broker):
     """A board that was not flashed."""
     values = {"site": "bench", "gateway": "gw", "build": "b", "broker": {"host": "127.0.0.1", "port": broker.port}}
     with (
-        Arrival(values) as arrival,
+        FirstHeartbeatWatch(values) as arrival,
         pytest.raises(FlashError, match=r"found nothing within 1 s, expected a heartbeat of bench/gw; check"),
     ):
         arrival.wait(board.port, arrival.before(), 1)

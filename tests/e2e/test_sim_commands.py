@@ -18,7 +18,7 @@ from whenabouts_hardware import READERS, decoder
 from whenabouts_hardware.readers.line_values import observed
 from whenabouts_sim.readers.faults import NO_FAULTS
 from whenabouts_sim.readers.line import LineSensor
-from whenabouts_sim.readers.reader_run import KINDS, Mishaps, Passage, ReaderRun
+from whenabouts_sim.readers.reader_run import KINDS, FaultOptions, Passage, ReaderRun
 from whenabouts_sim.stack.site_run import SiteRun
 from whenabouts_sim.stack.sources import SimulatedReaders
 from whenabouts_sim.stack.stack import Stack
@@ -73,7 +73,7 @@ def test_a_reader_prints_its_port_and_reports_with_the_faults_asked_for(tmp_path
 def test_every_kind_runs_until_its_time_is_over(tmp_path, kind):
     """The port appears, and is removed at the end; its tags come in order, at intervals that the reader can read."""
     port, seen = tmp_path / kind, []
-    run = ReaderRun(kind, port, 1, 50.0, 3, NO_FAULTS, Mishaps(unplug_s=0.2), None)
+    run = ReaderRun(kind, port, 1, 50.0, 3, NO_FAULTS, FaultOptions(unplug_s=0.2), None)
     run.run(0.5, lambda: seen.append(port.exists()), seen.append)
     assert seen == [True, "unplugged"]
     assert not port.exists()
@@ -86,7 +86,7 @@ def test_every_kind_runs_until_its_time_is_over(tmp_path, kind):
 def test_brown_out_of_a_reader_that_has_none_is_refused(tmp_path):
     """Only an M6e Nano boots by itself."""
     with pytest.raises(ValueError, match="found reader rdm6300, expected m6e"):
-        ReaderRun("rdm6300", tmp_path / "x", 1, 1.0, 1, NO_FAULTS, Mishaps(brown_out_s=1), None)
+        ReaderRun("rdm6300", tmp_path / "x", 1, 1.0, 1, NO_FAULTS, FaultOptions(brown_out_s=1), None)
 
 
 def test_a_site_publishes_to_a_given_broker_and_writes_the_truth(tmp_path):

@@ -10,7 +10,7 @@ from support.edge.agent import Bench, witness
 from support.waiting import until
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import LineConfig, ReaderConfig
-from whenabouts_edge.readers import thread as link_module
+from whenabouts_edge.readers import thread as reader_thread
 from whenabouts_edge.readers.port import device_of
 from whenabouts_edge.readers.thread import Pace, ReaderThread
 
@@ -120,8 +120,8 @@ def test_a_device_that_came_while_its_port_was_opened_is_followed_too(adapter, m
     path      nothing | leads to the first | to the second
     thread    looks   | opens              | looks again
     """
-    look, nothing_yet = link_module.device_of, [None]
-    monkeypatch.setattr(link_module, "device_of", lambda url: nothing_yet.pop() if nothing_yet else look(url))
+    look, nothing_yet = reader_thread.device_of, [None]
+    monkeypatch.setattr(reader_thread, "device_of", lambda url: nothing_yet.pop() if nothing_yet else look(url))
     first = adapter.plug()
     with Host(adapter.path, moved_ns=50_000_000, reopen_us=(50_000, 30_000_000)) as host:
         host.wait(lambda: is_reading(host, first), "the port")

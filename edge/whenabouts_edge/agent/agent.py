@@ -21,11 +21,11 @@ from whenabouts_edge.clock import HostClock
 from whenabouts_edge.config.settings import Config
 from whenabouts_edge.health.notify import FEEDS_A_PERIOD, Flow, Notifier, summary
 from whenabouts_edge.health.status import StatusFiles
-from whenabouts_edge.readers.host import Batch
+from whenabouts_edge.readers.host_session import Batch
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.readers.presence import PresenceHost
 from whenabouts_edge.readers.thread import ReaderState, ReaderThread
-from whenabouts_edge.rules.host import RuleHost
+from whenabouts_edge.rules.rule_host import RuleHost
 from whenabouts_edge.store.gaps import Gap
 from whenabouts_edge.store.intake import MAX_WAITING, Intake
 from whenabouts_edge.store.spool import Message, Spool, SpoolState

@@ -10,8 +10,8 @@ from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import GroupConfig, StateConfig
 from whenabouts_edge.group.conditions import Presence, Threshold
 from whenabouts_edge.group.detection import Detection
-from whenabouts_edge.group.process import GroupProcess, Report
-from whenabouts_edge.readers.host import date
+from whenabouts_edge.group.process import GroupProcess, StateReport
+from whenabouts_edge.readers.host_session import date
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_protocol import WireError, parse_topic, topic
 from whenabouts_protocol.group_state import KIND, attrs_of
@@ -96,7 +96,7 @@ class GroupHost:
         """The states and clock heartbeats that are certain once all ports are clear up to clear_us."""
         return [self._state(report, sample) for report in self._process.advance(clear_us, self._host_us())]
 
-    def _state(self, report: Report, sample: ClockSample) -> PendingReading:
+    def _state(self, report: StateReport, sample: ClockSample) -> PendingReading:
         value = report.values.get(self.single) if self.single else None
         attrs = attrs_of(self.group, report.view, report.process, dict(report.values), report.is_heartbeat)
         one = PendingReading(self.stream, KIND, report.earliest_us, report.latest_us, value=value, attrs=attrs)

@@ -233,7 +233,7 @@ class FlashLog:
     # The files.
 
     def _name(self, generation: int) -> str:
-        return f"ring{generation % self._segments}"
+        return f"log{generation % self._segments}"
 
     def _scan(self, landed: "tuple[int, int]") -> int:
         """Find the newest segment, its end and all messages not landed; returns the highest boot counter seen."""
@@ -263,7 +263,7 @@ class FlashLog:
         return boots
 
     def _generation(self, n: int) -> "int | None":
-        raw = self._flash.read(f"ring{n}", 0, _HEAD_BYTES)
+        raw = self._flash.read(f"log{n}", 0, _HEAD_BYTES)
         if len(raw) < _HEAD_BYTES:
             return None
         generation: int = struct.unpack(_HEAD, raw[:-_CRC_BYTES])[1]

@@ -22,7 +22,7 @@ from whenabouts_edge.clock.choose import host_clock
 from whenabouts_edge.config.options import load
 from whenabouts_edge.config.settings import Config
 from whenabouts_edge.readers.port import PortError, open_port
-from whenabouts_edge.rules.host import RulesFileError
+from whenabouts_edge.rules.rule_host import RulesFileError
 from whenabouts_edge.serial_handlers.protocol_replay import speed_of
 from whenabouts_edge.store.spool import SpoolError
 from whenabouts_edge.trace.format import TraceError

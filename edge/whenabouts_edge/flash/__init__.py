@@ -2,7 +2,7 @@
 
 Pure parts: `boards` describes the boards, `modules` finds the modules that a board imports, `provision` converts a
 configuration for a board, `plan` computes the files to copy. `program` compiles the modules. Drivers: `compiler` (cross
-compiler), `device` (serial port), `arrival` (broker).
+compiler), `mpremote` (serial port), `first_heartbeat` (broker).
 """
 
 

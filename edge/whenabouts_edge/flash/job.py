@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from whenabouts_edge.flash import FlashError, modules, plan
-from whenabouts_edge.flash.arrival import Arrival
 from whenabouts_edge.flash.boards import BoardFacts
-from whenabouts_edge.flash.device import Device
+from whenabouts_edge.flash.first_heartbeat import FirstHeartbeatWatch
+from whenabouts_edge.flash.mpremote import Device
 from whenabouts_edge.flash.program import program
 from whenabouts_edge.flash.provision import CA_PATH, Provisioned
 
@@ -44,7 +44,7 @@ class Job:
             device, what = self._written(files)
             device.restart()
             return self._reported(what, config)
-        with Arrival(config, self.made.files.get(CA_PATH), self.made.identity) as arrival:
+        with FirstHeartbeatWatch(config, self.made.files.get(CA_PATH), self.made.identity) as arrival:
             device, what = self._written(files)
             before = arrival.before()
             device.restart()
@@ -67,7 +67,7 @@ class Job:
         config = {**self.made.config, "build": f"{self.made.config.get('build', 'whenabouts')} {digest[:12]}"}
         return plan.contents(code, json.dumps(config, sort_keys=True).encode(), self.made.files), config
 
-    def _looked(self, files: list[plan.File]) -> tuple[Device, plan.Plan]:
+    def _looked(self, files: list[plan.File]) -> tuple[Device, plan.FlashPlan]:
         device = Device(self.port, self.say)
         self.say("hold    the board before its agent starts, so that no watchdog interrupts")
         device.hold()
@@ -82,7 +82,7 @@ class Job:
             raise
         return device, what
 
-    def _written(self, files: list[plan.File]) -> tuple[Device, plan.Plan]:
+    def _written(self, files: list[plan.File]) -> tuple[Device, plan.FlashPlan]:
         device, what = self._looked(files)
         if what.is_empty:
             self.say("keep    everything: the board is up to date")
@@ -104,7 +104,7 @@ class Job:
         _refuse_differing(plan.differing(files, device.look()))
         return device, what
 
-    def _reported(self, what: plan.Plan, config: dict[str, Any]) -> dict[str, Any]:
+    def _reported(self, what: plan.FlashPlan, config: dict[str, Any]) -> dict[str, Any]:
         steps = [{"verb": step.verb, "path": step.path, "bytes": step.bytes} for step in what.steps]
         copied = what.of("copy")
         return {

@@ -78,7 +78,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FlashPlan:
     """steps in order; `detach`: remove the main program and restart before them, so that nothing runs meanwhile."""
 
     detach: bool
@@ -103,7 +103,7 @@ def contents(modules: Mapping[str, bytes], config: bytes, others: Mapping[str, b
     return [*files, File(CONFIG_PATH, config, secret=True), File(MAIN_PATH, MAIN.encode())]
 
 
-def plan(files: Iterable[File], seen: Seen) -> Plan:
+def plan(files: Iterable[File], seen: Seen) -> FlashPlan:
     """The remaining steps for a board. If anything changes, the main program is written again, because it was removed."""
     files = list(files)
     wanted = {file.path for file in files}
@@ -114,7 +114,7 @@ def plan(files: Iterable[File], seen: Seen) -> Plan:
     for file in files:
         again = changes and file.path == MAIN_PATH
         steps.append(Step("copy" if again or not _is_there(file, seen) else "keep", file.path, len(file.data)))
-    return Plan(changes and MAIN_PATH in seen.files, tuple(steps))
+    return FlashPlan(changes and MAIN_PATH in seen.files, tuple(steps))
 
 
 def differing(files: Iterable[File], seen: Seen) -> list[str]:
@@ -144,7 +144,7 @@ def refuse(board: BoardFacts, port: str, seen: Seen) -> None:
         )
 
 
-def refuse_full(board: BoardFacts, files: Iterable[File], what: Plan, seen: Seen) -> None:
+def refuse_full(board: BoardFacts, files: Iterable[File], what: FlashPlan, seen: Seen) -> None:
     """Raises FlashError if the files do not fit next to the space for waiting readings."""
     files = list(files)
     blocks = sum(_blocks(len(file.data), board) for file in files) + FOLDER_BLOCKS * len(_folders(files))

@@ -76,7 +76,7 @@ def provision(
         ConfigError: all mistakes of the text and all settings that this board cannot have.
     """
     config = parse(text, source)
-    maker = _Maker(config, tomllib.loads(text), board, read, source, dict(key_lines(text)))
+    maker = _Provisioning(config, tomllib.loads(text), board, read, source, dict(key_lines(text)))
     made = maker.make(environment)
     if maker.mistakes:
         raise ConfigError([mistake for _, mistake in sorted(maker.mistakes)])
@@ -91,7 +91,7 @@ def _accepted(made: dict[str, Any], source: str) -> dict[str, Any]:
         raise ConfigError([f"{source}:1: on this board {error}"]) from None
 
 
-class _Maker:
+class _Provisioning:
     def __init__(
         self,
         config: Config,

@@ -25,7 +25,7 @@ MAX_HELD = 64  # messages of another view that are kept until the next view; the
 REASONS = ("malformed", "foreign", "impossible", "other_view", "old_boots", "cut_off")
 
 
-class Report:
+class StateReport:
     """A state of this gateway, or a clock heartbeat when `is_heartbeat`; the stamp is in host time."""
 
     __slots__ = ("clock", "earliest_us", "is_heartbeat", "latest_us", "process", "values", "view")
@@ -102,7 +102,7 @@ class GroupProcess:
             return error
         return None
 
-    def advance(self, clear_us: int, now_us: int) -> "list[Report]":
+    def advance(self, clear_us: int, now_us: int) -> "list[StateReport]":
         """The reports that are certain when every later reading happens at or after clear_us. now_us: current host time."""
         reports = []
         begun = self._detection.advance(clear_us)
@@ -113,7 +113,7 @@ class GroupProcess:
         if view is not None:
             for earliest_us, latest_us, values in begun:
                 self._reported = self.clock.begin(earliest_us, latest_us)
-                reports.append(Report(view, self._reported, earliest_us, latest_us, values))
+                reports.append(StateReport(view, self._reported, earliest_us, latest_us, values))
         self.clock.settle(sure_us)
         if self._settled_us is None:
             self._settled_us = now_us + SETTLE_US
@@ -123,10 +123,10 @@ class GroupProcess:
             sure = self.clock.at(sure_us)
             if sure != self._reported and sure[view.own] == self.clock.number:
                 self._reported, self._reported_us = sure, now_us
-                reports.append(Report(view, sure, sure_us, clear_us, None))
+                reports.append(StateReport(view, sure, sure_us, clear_us, None))
         return reports
 
-    def _begin_view(self, view: View, sure_us: int, clear_us: int) -> Report:
+    def _begin_view(self, view: View, sure_us: int, clear_us: int) -> StateReport:
         """State 0 of a new view, with the present values. It begins at the end of the time for which they are certain."""
         self.view, self.clock = view, DenseClock(view.own, len(view.members))
         self.views += 1
@@ -140,7 +140,7 @@ class GroupProcess:
                 self._merge(now_us, gateway, boot, state)
             except PeerError as error:
                 self.counters[error.reason] += 1
-        return Report(view, self._reported, sure_us, clear_us, self._detection.values)
+        return StateReport(view, self._reported, sure_us, clear_us, self._detection.values)
 
     def _merge(self, now_us: int, gateway: str, boot: int, state: "LocalState") -> None:
         assert self.view is not None

@@ -12,7 +12,7 @@ import click
 
 from whenabouts_edge.install import plan
 from whenabouts_edge.install.executor import StepError, carry_out, collect, needs, program
-from whenabouts_edge.install.plan import CONFIG, UNIT, Action, InstallError, Wanted
+from whenabouts_edge.install.plan import CONFIG, UNIT, Action, InstallError, InstallRequest
 
 
 @click.command()
@@ -53,7 +53,7 @@ def install(
     """
     if purge and not uninstall:
         raise click.UsageError("--purge belongs to --uninstall")
-    wanted = Wanted(program(), () if root else needs(), config_file, user, root, purge)
+    wanted = InstallRequest(program(), () if root else needs(), config_file, user, root, purge)
     facts = collect(config_file, root)
     try:
         actions = plan.uninstall(wanted, facts) if uninstall else plan.install(wanted, facts)

@@ -59,7 +59,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class InstallRequest:
     """The requested installation. command: the words that start this program; needs: files required for the start;
     root: a folder that holds another system.
     """
@@ -88,7 +88,7 @@ class Facts:
     live: bool
 
 
-def install(wanted: Wanted, facts: Facts) -> list[Action]:
+def install(wanted: InstallRequest, facts: Facts) -> list[Action]:
     """The steps that install the agent as a service.
 
     Raises:
@@ -126,7 +126,7 @@ def install(wanted: Wanted, facts: Facts) -> list[Action]:
     return actions
 
 
-def uninstall(wanted: Wanted, facts: Facts) -> list[Action]:
+def uninstall(wanted: InstallRequest, facts: Facts) -> list[Action]:
     """The steps that remove what `install` made; configuration, spool and user stay unless they are to be purged.
 
     Raises:
@@ -163,7 +163,7 @@ def _removed(facts: Facts, path: str) -> Action:
     return Action("keep", path, "was not written by `install`")
 
 
-def _data(wanted: Wanted, facts: Facts) -> Iterator[Action]:
+def _data(wanted: InstallRequest, facts: Facts) -> Iterator[Action]:
     """The actions for configuration and spool."""
     state_dir = facts.config.state_dir if facts.config else f"/var/lib/{USER}"
     if wanted.config_file in facts.files:
@@ -175,7 +175,7 @@ def _data(wanted: Wanted, facts: Facts) -> Iterator[Action]:
         yield Action("keep", state_dir, "may hold readings that have not landed; --purge removes them")
 
 
-def _user(wanted: Wanted, facts: Facts, made: str) -> list[Action]:
+def _user(wanted: InstallRequest, facts: Facts, made: str) -> list[Action]:
     """The actions for the user that was created here, and for the file that records it: last, so that a repeat knows it
     too.
     """
@@ -191,7 +191,7 @@ def _user(wanted: Wanted, facts: Facts, made: str) -> list[Action]:
     return [Action("run", _line(*command), "was created for the agent", command=command), _removed(facts, SYSUSERS)]
 
 
-def _refuse(wanted: Wanted, facts: Facts, user: str, state_dir: str) -> None:
+def _refuse(wanted: InstallRequest, facts: Facts, user: str, state_dir: str) -> None:
     mistakes = []
     if facts.config is None and wanted.config_file in facts.files:
         path = wanted.config_file
@@ -247,7 +247,7 @@ def _written(facts: Facts, path: str, text: str, why: str) -> Action:
     return Action("write", path, why, text=text)
 
 
-def _config(wanted: Wanted, facts: Facts) -> Action:
+def _config(wanted: InstallRequest, facts: Facts) -> Action:
     path = wanted.config_file
     if path not in facts.files:
         return Action("write", path, "a configuration to edit: site, gateway, broker and readers", text=sample_text())
@@ -274,7 +274,7 @@ def _reload_udev() -> list[Action]:
     ]
 
 
-def _run(wanted: Wanted, program: tuple[str, ...], *words: str, why: str) -> Action:
+def _run(wanted: InstallRequest, program: tuple[str, ...], *words: str, why: str) -> Action:
     """A command of systemd, for the other system if there is one."""
     command = (*program, *((f"--root={wanted.root}",) if wanted.root else ()), *words)
     return Action("run", _line(*command), why, command=command)

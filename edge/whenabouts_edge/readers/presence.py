@@ -8,7 +8,7 @@ of UTC is in them.
 
 from whenabouts_edge.clock import ASSUMED_DRIFT_PPM, ClockSample
 from whenabouts_edge.config.settings import PresenceConfig
-from whenabouts_edge.readers.host import Batch, date
+from whenabouts_edge.readers.host_session import Batch, date
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.readers.visits import ENTER, Change, Visits
 

@@ -12,7 +12,7 @@ from typing import Any
 from whenabouts_edge.backoff import Backoff
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import ReaderConfig
-from whenabouts_edge.readers.host import Batch, HostSession
+from whenabouts_edge.readers.host_session import Batch, HostSession
 from whenabouts_edge.readers.port import Port, PortError, device_of, open_port
 from whenabouts_hardware import READERS
 from whenabouts_protocol.logs import Log

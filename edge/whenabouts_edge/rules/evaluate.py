@@ -78,7 +78,9 @@ class EdgeRules:
     ) -> None:
         self._derived_max = derived_max
         self.rules = list(rules)
-        self.unreported = {rule.derived: 0 for rule in self.rules}  # pairs beyond `derived_max`, which made no reading
+        self.pairs_dropped = {
+            rule.derived: 0 for rule in self.rules
+        }  # pairs beyond `derived_max`, which made no reading
         self.running = [(rule, _started(rule, before, limit)) for rule in self.rules]
         self._sides: dict[str, list[tuple[CompiledRule, StreamingJoin, int]]] = {}
         for rule, join in self.running:
@@ -96,7 +98,7 @@ class EdgeRules:
         for rule, join, side in self._sides.get(stream, ()):
             others = join.push(side, source, source.t_min, source.t_max, source.key)
             if len(others) > self._derived_max:
-                self.unreported[rule.derived] += len(others) - self._derived_max
+                self.pairs_dropped[rule.derived] += len(others) - self._derived_max
                 others = others[-self._derived_max :]
             for other in others:
                 if other is not source:  # a stream that is on both sides of a rule
@@ -110,11 +112,11 @@ class EdgeRules:
             join.advance(frontier_us, frontier_us)
 
     def counters(self) -> "dict[str, dict[str, int]]":
-        """The counters of each rule by its derived stream; all but `unreported` are those of the streaming join."""
+        """The counters of each rule by its derived stream; all but `pairs_dropped` are those of the streaming join."""
         return {
             rule.derived: {
                 "pairs": join.pairs,
-                "unreported": self.unreported[rule.derived],
+                "pairs_dropped": self.pairs_dropped[rule.derived],
                 "evaluations": join.evaluations,
                 "kept": join.kept,
                 "late": join.late,

@@ -15,8 +15,8 @@ from whenabouts_sim.demo.reporter import Reporter
 from whenabouts_sim.demo.rules import CONFIDENCE, D_US, GROUP, POSTS, RULE, THEFT, more_rules
 from whenabouts_sim.judge.judgement import Judgement
 from whenabouts_sim.judge.placement import place
+from whenabouts_sim.judge.presence_overlap import OverlapSummary, summarise_together
 from whenabouts_sim.judge.thefts import TheftSummary, summarise_thefts
-from whenabouts_sim.judge.together import TogetherSummary, summarise_together
 from whenabouts_sim.judge.truth import Rule, summarise
 from whenabouts_sim.stack.slow_uplink import SlowUplink
 from whenabouts_sim.stack.sources import Capture, SimulatedReaders
@@ -175,7 +175,7 @@ class Demo:
             matches = [(match[0], match[-1]) for match in stack.found_matches()]
             return summarise_thefts(THEFT, emitted, landed, matches, placement)
 
-        def staff() -> TogetherSummary | None:
+        def staff() -> OverlapSummary | None:
             if not self._posts:
                 return None
             return summarise_together(POSTS, arrived, stack.landed_states("present"), stack.found_verdicts())

@@ -118,10 +118,10 @@ def office_table(s: OfficeSummary) -> str:
         ("plain timestamps", s.by_stamp),
         ("in the order of arrival", s.by_arrival),
     )
-    lines += [f"{name:<26} {s.true_stretches:>6} {x.found:>9} {x.false:>9} {x.missed:>9}" for name, x in rows]
+    lines += [f"{name:<26} {s.true_stretches:>6} {x.true_reported:>9} {x.false:>9} {x.missed:>9}" for name, x in rows]
     lines.append("")
     if s.wait_s_median is not None:
-        lines.append(f"Emitted {s.wait_s_median:.1f} s after the true begin (median; 99 %: {s.wait_s_p99:.1f} s).")
+        lines.append(f"EmittedFrame {s.wait_s_median:.1f} s after the true begin (median; 99 %: {s.wait_s_p99:.1f} s).")
     lines += [
         f"DEFINITELY was wrong {s.definitely.false} times. Plain timestamps would have been wrong {_wrong(s.by_stamp)}, "
         f"the order of arrival {_wrong(s.by_arrival)}.",

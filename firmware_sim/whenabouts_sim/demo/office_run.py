@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from whenabouts_sim.judge.placement import place
-from whenabouts_sim.judge.together import TogetherSummary, summarise_together
+from whenabouts_sim.judge.presence_overlap import OverlapSummary, summarise_together
 from whenabouts_sim.stack.sources import SimulatedReaders
 from whenabouts_sim.stack.stack import Part, Stack
 from whenabouts_sim.stack.texts import verdict_text
@@ -50,7 +50,7 @@ class OfficeRun:
         self._source = SimulatedReaders(self._world, self._clock, folder / "ports")
         self._gateways = [post.reader.gateway for post in POSTS]
 
-    def run(self) -> TogetherSummary:
+    def run(self) -> OverlapSummary:
         """Run from the start of the broker to the judgement; every process has ended when it returns or raises."""
         with self._stack as stack:
             try:
@@ -106,7 +106,7 @@ class OfficeRun:
         quiet = all(s and not s["spool"]["readings"] and not s["group"]["values"].get("present") for s in statuses)
         return quiet and len(stack.landed()) >= sum(not e.damaged for e in self._source.emitted())
 
-    def _judge(self, stack: Stack) -> TogetherSummary:
+    def _judge(self, stack: Stack) -> OverlapSummary:
         emitted = self._source.emitted()
         placed = place(stack.landed(), emitted, self._source.readers, self._world.clocks)
         arrived = set(placed.sighting_of.values())

@@ -1,4 +1,4 @@
-"""Judgement of a run of the demonstration: its numbers, a table for people, and whether every promise held."""
+"""Judgement of a run of the demonstration: its numbers, a table for people, and whether every guarantee held."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from whenabouts_sim.judge.presence_overlap import OverlapSummary
 from whenabouts_sim.judge.thefts import TheftSummary
-from whenabouts_sim.judge.together import TogetherSummary
 from whenabouts_sim.judge.truth import Rule, Summary
 
 
@@ -18,7 +18,7 @@ class Judgement:
     rule: Rule
     summary: Summary
     thefts: TheftSummary | None = None
-    staff: TogetherSummary | None = None
+    staff: OverlapSummary | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and dictionaries; `thefts` and `staff` are None without them."""
@@ -40,8 +40,8 @@ def table(judged: Judgement) -> str:
     lines += [
         "",
         f"pairs within {judged.rule.d_us / 1e6:g} s          true     found     false    missed",
-        f"interval stamps, 80 % sure {s.true_pairs:>5} {s.job.found:>9} {s.job.false:>9} {s.job.missed:>9}",
-        f"plain timestamps           {s.true_pairs:>5} {s.naive.found:>9} {s.naive.false:>9} {s.naive.missed:>9}",
+        f"interval stamps, 80 % sure {s.true_pairs:>5} {s.job.true_reported:>9} {s.job.false:>9} {s.job.missed:>9}",
+        f"plain timestamps           {s.true_pairs:>5} {s.naive.true_reported:>9} {s.naive.false:>9} {s.naive.missed:>9}",
         "",
     ]
     if s.missed_not_landed:
@@ -67,8 +67,8 @@ def verdict(s: Summary) -> str:
     if s.naive.false > s.job.false:
         return (
             f"A join on plain timestamps would have reported {s.naive.false} pairs that never happened; "
-            f"with intervals {s.job.false} of {s.job.found + s.job.false} reported are wrong, and {s.job.missed} were too "
-            "uncertain to be emitted."
+            f"with intervals {s.job.false} of {s.job.true_reported + s.job.false} reported are wrong, "
+            f"and {s.job.missed} were too uncertain to be emitted."
         )
     return f"Plain timestamps gave {s.naive.false} false pairs here, interval stamps {s.job.false}."
 
@@ -81,7 +81,7 @@ def _theft_lines(t: TheftSummary) -> list[str]:
         ("in the order of arrival", t.by_arrival),
         ("in the order of timestamps", t.by_stamp),
     )
-    lines += [f"{name:<26} {t.stolen:>7} {x.found:>9} {x.false:>9} {x.missed:>9}" for name, x in rows]
+    lines += [f"{name:<26} {t.stolen:>7} {x.true_reported:>9} {x.false:>9} {x.missed:>9}" for name, x in rows]
     exact = (
         "exactly the matches" if not (t.unexpected or t.absent) else f"{t.unexpected} more and {t.absent} fewer matches"
     )
@@ -95,7 +95,7 @@ def _theft_lines(t: TheftSummary) -> list[str]:
     return lines
 
 
-def together_lines(what: str, t: TogetherSummary) -> list[str]:
+def together_lines(what: str, t: OverlapSummary) -> list[str]:
     """The part of the table about posts that are all taken at once."""
     lines = ["", f"{what:<27} true     found     false    missed"]
     rows = (
@@ -103,7 +103,7 @@ def together_lines(what: str, t: TogetherSummary) -> list[str]:
         ("plain timestamps", t.by_stamp),
         ("in the order of arrival", t.by_arrival),
     )
-    lines += [f"{name:<25} {t.true_stretches:>6} {x.found:>9} {x.false:>9} {x.missed:>9}" for name, x in rows]
+    lines += [f"{name:<25} {t.true_stretches:>6} {x.true_reported:>9} {x.false:>9} {x.missed:>9}" for name, x in rows]
     lines.append("")
     for one in t.misjudged:
         at = datetime.fromtimestamp(one.at_us / 1e6, UTC)
@@ -122,7 +122,7 @@ def _customers(count: int) -> str:
 
 
 def flawless(judged: Judgement) -> bool:
-    """True if every promise held: nothing lost, nothing repeated, every stamp right, the rules' exact results."""
+    """True if every guarantee held: nothing lost, nothing repeated, every stamp right, the rules' exact results."""
     s, thefts, staff = judged.summary, judged.thefts, judged.staff
     return (
         (thefts is None or thefts.exact)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from whenabouts_sim.world.clocks import GatewayClock
-from whenabouts_sim.world.emitted import Emitted
+from whenabouts_sim.world.emitted import EmittedFrame
 from whenabouts_sim.world.world import SimReader
 
 SightingId = tuple[str, int]
@@ -60,7 +60,7 @@ class Placement:
 
 def place(
     landed: Iterable[Landed],
-    emitted: Iterable[Emitted],
+    emitted: Iterable[EmittedFrame],
     readers: Iterable[SimReader],
     clocks: Mapping[str, GatewayClock],
 ) -> Placement:
@@ -87,7 +87,7 @@ def place(
     return Placement(sighting_of=sighting_of, repeated=rows - len(first_of), **lists)
 
 
-def _why_unplaced(reading: Landed, candidates: Sequence[Emitted]) -> str:
+def _why_unplaced(reading: Landed, candidates: Sequence[EmittedFrame]) -> str:
     if not candidates:
         return "invented"
     inside = any(reading.t_min <= entry.true_us <= reading.t_max for entry in candidates)
@@ -95,7 +95,7 @@ def _why_unplaced(reading: Landed, candidates: Sequence[Emitted]) -> str:
 
 
 def _align(
-    readings: Sequence[Landed], candidates: Sequence[Emitted], clock: GatewayClock
+    readings: Sequence[Landed], candidates: Sequence[EmittedFrame], clock: GatewayClock
 ) -> dict[ReadingId, SightingId]:
     """The best assignment that keeps the order of both sides, by the usual dynamic programming on two sequences."""
     # best[i][j]: score with the first i readings and the first j sightings: (placed, undamaged, -distance).
@@ -117,7 +117,7 @@ def _align(
 
 
 def _with_pair(
-    score: tuple[int, int, int], reading: Landed, entry: Emitted, clock: GatewayClock
+    score: tuple[int, int, int], reading: Landed, entry: EmittedFrame, clock: GatewayClock
 ) -> tuple[int, int, int]:
     """The score after placing `reading` on `entry`; below any other score if the stamp does not contain it."""
     if not reading.t_min <= entry.true_us <= reading.t_max:

@@ -12,7 +12,7 @@ from typing import Any
 
 from whenabouts_sim.judge.placement import Landed, Placement, ReadingId, grouped
 from whenabouts_sim.judge.truth import PairScore
-from whenabouts_sim.world.emitted import Emitted
+from whenabouts_sim.world.emitted import EmittedFrame
 from whenabouts_sim.world.world import SimReader
 
 Theft = tuple[ReadingId, ReadingId]
@@ -57,7 +57,7 @@ class TheftSummary:
         return not (self.job.false or self.matches_repeated or self.unexpected or self.absent)
 
 
-def stolen_goods(rule: TheftRule, emitted: Iterable[Emitted]) -> set[str]:
+def stolen_goods(rule: TheftRule, emitted: Iterable[EmittedFrame]) -> set[str]:
     """Keys that were at the shelf, then at the exit, and not at the till between, by true time."""
     detected = set()
     for key, of_key in grouped(emitted, lambda entry: entry.key).items():
@@ -103,7 +103,7 @@ def naive_thefts(rule: TheftRule, landed: Iterable[Landed]) -> set[str]:
 
 def summarise_thefts(
     rule: TheftRule,
-    emitted: Sequence[Emitted],
+    emitted: Sequence[EmittedFrame],
     landed: Sequence[Landed],
     job: Sequence[Theft],
     placement: Placement,

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from whenabouts_sim.judge.placement import Landed, Placement, ReadingId, SightingId, grouped, place
 from whenabouts_sim.world.clocks import GatewayClock
-from whenabouts_sim.world.emitted import Emitted
+from whenabouts_sim.world.emitted import EmittedFrame
 from whenabouts_sim.world.world import SimReader
 
 Pair = tuple[SightingId, SightingId]
@@ -24,14 +24,14 @@ ReadingPair = tuple[ReadingId, ReadingId]
 T = TypeVar("T")
 
 
-def true_pairs(a: Iterable[Emitted], b: Iterable[Emitted], d_us: int) -> set[Pair]:
+def true_pairs(a: Iterable[EmittedFrame], b: Iterable[EmittedFrame], d_us: int) -> set[Pair]:
     """All pairs of sightings of one key that truly happened at most `d_us` apart, a tie included."""
     return _near_pairs(a, b, d_us, lambda entry: entry.true_us)
 
 
 def naive_pairs(
-    a: Iterable[Emitted],
-    b: Iterable[Emitted],
+    a: Iterable[EmittedFrame],
+    b: Iterable[EmittedFrame],
     d_us: int,
     clock_of_reader: Mapping[str, GatewayClock],
 ) -> set[Pair]:
@@ -39,7 +39,9 @@ def naive_pairs(
     return _near_pairs(a, b, d_us, lambda entry: clock_of_reader[entry.reader].reading_us(entry.last_byte_us))
 
 
-def _near_pairs(a: Iterable[Emitted], b: Iterable[Emitted], d_us: int, time_us: Callable[[Emitted], int]) -> set[Pair]:
+def _near_pairs(
+    a: Iterable[EmittedFrame], b: Iterable[EmittedFrame], d_us: int, time_us: Callable[[EmittedFrame], int]
+) -> set[Pair]:
     others = grouped(b, lambda entry: entry.key)
     return {
         (first.id, second.id)
@@ -89,9 +91,11 @@ def _area_below(a1: int, b1: int, a2: int, b2: int, z: int) -> Fraction:
 
 @dataclass(frozen=True)
 class PairScore:
-    """Numbers of pairs: `found` are reported and true, `false` are reported but not true, `missed` true but not reported."""
+    """Numbers of pairs: `true_reported` are reported and true, `false` are reported but not true, `missed` are true but not
+    reported.
+    """
 
-    found: int
+    true_reported: int
     false: int
     missed: int
 
@@ -148,7 +152,7 @@ class Rule:
 
 def summarise(
     rule: Rule,
-    emitted: Sequence[Emitted],
+    emitted: Sequence[EmittedFrame],
     landed: Sequence[Landed],
     job_pairs: Sequence[ReadingPair],
     readers: Sequence[SimReader],
@@ -160,10 +164,10 @@ def summarise(
     arrived = set(placement.sighting_of.values())
     lost = [entry for entry in emitted if entry.id not in arrived]
 
-    def side(reader: SimReader) -> list[Emitted]:
+    def side(reader: SimReader) -> list[EmittedFrame]:
         return [entry for entry in emitted if entry.reader == reader.name]
 
-    def arrived_side(reader: SimReader) -> list[Emitted]:
+    def arrived_side(reader: SimReader) -> list[EmittedFrame]:
         return [entry for entry in side(reader) if entry.id in arrived]
 
     def rows(reader: SimReader) -> list[Landed]:

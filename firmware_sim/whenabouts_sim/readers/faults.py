@@ -38,7 +38,7 @@ NO_FAULTS = Faults()
 
 
 @dataclass(frozen=True)
-class Treated:
+class FaultedFrame:
     """A frame as it goes out: bytes, cuts for `Line.send`, and the damage done to it ("" for none)."""
 
     data: bytes
@@ -46,7 +46,7 @@ class Treated:
     damaged: str = ""
 
 
-def treat(frame: bytes, faults: Faults, random: Random, first: bool) -> Treated:
+def treat(frame: bytes, faults: Faults, random: Random, first: bool) -> FaultedFrame:
     """Draws at most one fault for a frame; `first`: it is the first frame since power-on."""
     if first and faults.mid_frame_start:
         return _head_lost(frame, random)
@@ -61,31 +61,31 @@ def treat(frame: bytes, faults: Faults, random: Random, first: bool) -> Treated:
         if draw < rate:
             return fault(frame, random)
         draw -= rate
-    return Treated(frame)
+    return FaultedFrame(frame)
 
 
-def _split(frame: bytes, random: Random) -> Treated:
+def _split(frame: bytes, random: Random) -> FaultedFrame:
     cuts = sorted(random.sample(range(1, len(frame)), random.randint(1, 2)))
-    return Treated(frame, tuple((cut, random.randint(0, SPLIT_IDLE_US_MAX)) for cut in cuts))
+    return FaultedFrame(frame, tuple((cut, random.randint(0, SPLIT_IDLE_US_MAX)) for cut in cuts))
 
 
-def _noise(frame: bytes, random: Random) -> Treated:
+def _noise(frame: bytes, random: Random) -> FaultedFrame:
     harmless = [byte for byte in range(256) if byte != frame[0]]
-    return Treated(bytes(random.choices(harmless, k=random.randint(1, NOISE_BYTES_MAX))) + frame)
+    return FaultedFrame(bytes(random.choices(harmless, k=random.randint(1, NOISE_BYTES_MAX))) + frame)
 
 
-def _flipped(frame: bytes, random: Random) -> Treated:
+def _flipped(frame: bytes, random: Random) -> FaultedFrame:
     bit = random.randrange(8 * len(frame))
     data = bytearray(frame)
     data[bit // 8] ^= 1 << bit % 8
-    return Treated(bytes(data), damaged="flipped")
+    return FaultedFrame(bytes(data), damaged="flipped")
 
 
-def _head_lost(frame: bytes, random: Random) -> Treated:
-    return Treated(frame[random.randrange(1, len(frame)) :], damaged="head_lost")
+def _head_lost(frame: bytes, random: Random) -> FaultedFrame:
+    return FaultedFrame(frame[random.randrange(1, len(frame)) :], damaged="head_lost")
 
 
-def _glued(frame: bytes, random: Random) -> Treated:
+def _glued(frame: bytes, random: Random) -> FaultedFrame:
     if frame[-1] == frame[0]:  # the next frame's first byte would complete this one, and be missing there
-        return Treated(frame[:-2], damaged="glued")
-    return Treated(frame[:-1], damaged="glued")
+        return FaultedFrame(frame[:-2], damaged="glued")
+    return FaultedFrame(frame[:-1], damaged="glued")

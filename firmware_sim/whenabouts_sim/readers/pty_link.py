@@ -28,7 +28,7 @@ from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.readers.m6e import M6eNano
 from whenabouts_sim.readers.wire import Piece
 from whenabouts_sim.world.clocks import SimClock
-from whenabouts_sim.world.emitted import Emitted
+from whenabouts_sim.world.emitted import EmittedFrame
 from whenabouts_sim.world.world import Sighting
 
 # The Linux tty layer holds this many unread bytes, for a real serial port as for a pseudo-terminal.
@@ -47,7 +47,7 @@ class PtyLink:
     def __init__(self, core: ReaderCore, clock: SimClock, path: Path, log: Path | None = None) -> None:
         self.core = core
         self.path = path
-        self.emitted: list[Emitted] = []
+        self.emitted: list[EmittedFrame] = []
         self.overruns = 0
         self.late = 0
         self.late_us_max = 0
@@ -228,7 +228,7 @@ class PtyLink:
         return written == len(data)
 
     def _record(self, sighting: Sighting, now_us: int, damaged: str) -> None:
-        entry = Emitted(sighting.reader, sighting.number, sighting.key, sighting.true_us, now_us, damaged)
+        entry = EmittedFrame(sighting.reader, sighting.number, sighting.key, sighting.true_us, now_us, damaged)
         self.emitted.append(entry)
         if self._log is not None:
             self._log.write(entry.to_json() + "\n")

@@ -51,7 +51,7 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class Mishaps:
+class FaultOptions:
     """Seconds between power losses; 0 for none. brown_out: the module boots. unplug: its port is gone for UNPLUGGED_S."""
 
     brown_out_s: float = 0
@@ -85,7 +85,7 @@ class ReaderRun:
     """
 
     def __init__(
-        self, kind: str, path: Path, seed: int, rate: float, tags: int, faults: Faults, mishaps: Mishaps,
+        self, kind: str, path: Path, seed: int, rate: float, tags: int, faults: Faults, mishaps: FaultOptions,
         truth: Path | None,
     ) -> None:  # fmt: skip
         facts = KINDS[kind]
@@ -138,7 +138,7 @@ class ReaderRun:
         }
 
 
-def _periods(mishaps: Mishaps) -> tuple[float, float]:
+def _periods(mishaps: FaultOptions) -> tuple[float, float]:
     return mishaps.brown_out_s, mishaps.unplug_s
 
 

@@ -34,7 +34,7 @@ class UhfReader18(ReaderCore):
         self.lost_commands = 0
         self._decoder = decoder("uhfreader18")
         self._scan_ends_us: int | None = None
-        self._found: list[Sighting] = []
+        self._read: list[Sighting] = []
         self._inventories = 0
 
     def feed(self, data: bytes, now_us: int) -> None:
@@ -58,15 +58,15 @@ class UhfReader18(ReaderCore):
         """Forgets the running inventory."""
         super().power_off(now_us)
         self._scan_ends_us = None
-        self.unseen += len(self._found)
-        self._found.clear()
+        self.unseen += len(self._read)
+        self._read.clear()
         self._decoder = decoder("uhfreader18")
 
     def _send(self, frame: bytes, now_us: int) -> None:
         self._pieces += self._line.send(frame, now_us + ANSWER_US)
 
     def _searching(self) -> bool:
-        return self._scan_ends_us is not None and len(self._found) < TAGS_MAX
+        return self._scan_ends_us is not None and len(self._read) < TAGS_MAX
 
     def _event_us(self) -> int | None:
         times = [at_us for at_us in (super()._event_us(), self._scan_ends_us) if at_us is not None]
@@ -79,11 +79,11 @@ class UhfReader18(ReaderCore):
             super()._step(at_us)
 
     def _report(self, sighting: Sighting) -> None:
-        self._found.append(sighting)
+        self._read.append(sighting)
 
     def _end_scan(self, at_us: int) -> None:
         """Sends the answer: one frame per tag, the last one marked as the last."""
-        seen, self._found, self._scan_ends_us = self._found, [], None
+        seen, self._read, self._scan_ends_us = self._read, [], None
         if not seen:
             self._send(uhfreader18.inventory_answer([]), at_us)
         for n, sighting in enumerate(seen):

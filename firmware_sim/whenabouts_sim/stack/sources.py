@@ -22,7 +22,7 @@ from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
 from whenabouts_sim.stack.stack import Stack, reader_table
 from whenabouts_sim.world.clocks import SimClock
-from whenabouts_sim.world.emitted import Emitted
+from whenabouts_sim.world.emitted import EmittedFrame
 from whenabouts_sim.world.world import DOCK, DOOR, GATE, Model, SimReader, World
 
 LEAD_US = 500_000  # between the moment when all is ready and the first event
@@ -85,7 +85,7 @@ class SimulatedReaders:
         for link in self._links:
             link.go(numbered)
 
-    def emitted(self) -> list[Emitted]:
+    def emitted(self) -> list[EmittedFrame]:
         """Sightings that have left the readers so far."""
         return sorted((e for link in self._links for e in link.emitted), key=lambda e: (e.true_us, e.id))
 
@@ -115,7 +115,7 @@ class Capture:
             encode_head(Head(port=str(trace), baud=self._baud)) + b"".join(encode_record(record) for record in records)
         )
         self.readers = tuple(SimReader(r.name, r.site, r.gateway, r.stream, self.model) for r in (DOCK, GATE, DOOR))
-        self._emitted: list[Emitted] = []
+        self._emitted: list[EmittedFrame] = []
 
     @property
     def duration_s(self) -> float:
@@ -141,9 +141,9 @@ class Capture:
             began_us = self._clock.true_us(status["readers"][reader.name]["opened_ns"])
             for number, (event_ns, end_ns, key) in enumerate(self._sightings):
                 event_us, end_us = began_us + event_ns // 1000, began_us + end_ns // 1000
-                self._emitted.append(Emitted(reader.name, number, key, event_us, end_us))
+                self._emitted.append(EmittedFrame(reader.name, number, key, event_us, end_us))
 
-    def emitted(self) -> list[Emitted]:
+    def emitted(self) -> list[EmittedFrame]:
         """Sightings that the replays have put on the lines so far."""
         now_us = self._clock.true_us(time.monotonic_ns())
         return sorted((e for e in self._emitted if e.last_byte_us <= now_us), key=lambda e: (e.true_us, e.id))

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from whenabouts_protocol.group_state import HEARTBEAT
 from whenabouts_sim.judge.placement import Landed, ReadingId
-from whenabouts_sim.judge.together import Detected, LandedState
+from whenabouts_sim.judge.presence_overlap import Detected, LandedState
 from whenabouts_sim.stack.broker import RunningBroker
 from whenabouts_sim.stack.parent_death import with_parent
 from whenabouts_sim.world.clocks import GatewayClock, SimClock

@@ -19,7 +19,7 @@ PLAN_SHARE = 0.6  # of a core that a plan should use permanently
 
 
 @dataclass(frozen=True)
-class Step:
+class LoadStep:
     """One rate held for a while. Rates per second, latencies from a reading's first byte to the cloud's confirmation."""
 
     offered: float
@@ -87,7 +87,7 @@ def percentile(ordered: Sequence[int], share: float) -> float:
     return float(ordered[min(len(ordered) - 1, int(share * len(ordered)))]) if ordered else 0.0
 
 
-def needs(step: Step, gateways: int, wanted: int) -> dict[str, Any]:
+def needs(step: LoadStep, gateways: int, wanted: int) -> dict[str, Any]:
     """Resources that `wanted` gateways need if each sends as in this step: computed in proportion, not measured."""
     times = wanted / gateways
     ingest, broker = step.ingest_cores * times, step.broker_cores * times
@@ -109,7 +109,7 @@ def _processes(cores: float) -> int:
     return max(1, ceil(round(cores / PLAN_SHARE, 6)))
 
 
-def table(gateways: int, steps: Sequence[Step], wanted: int) -> str:
+def table(gateways: int, steps: Sequence[LoadStep], wanted: int) -> str:
     """The steps, the rate at which the system bends, and the needs of more gateways, for people."""
     lines = [
         f"{gateways} gateways, one broker, one ingest, {steps[0].cores} cores; the swarm and all else on the same machine",

@@ -21,7 +21,7 @@ import click
 import pyarrow.parquet as pq
 
 from whenabouts_sim.stack.stack import PartError, Stack
-from whenabouts_sim.swarm.figures import Step, needs, percentile, table
+from whenabouts_sim.swarm.figures import LoadStep, needs, percentile, table
 from whenabouts_sim.swarm.gateway import BOOT, CLOCK_BOUND_US, LATENCY_US, LightGateway, key_of, now_us
 from whenabouts_sim.swarm.usage import of_machine, of_process
 
@@ -41,7 +41,7 @@ class SwarmResult:
 
     gateways: int
     broker: str
-    steps: list[Step]
+    steps: list[LoadStep]
     made: int
     landed: int
     repeated: int
@@ -103,14 +103,14 @@ class Swarm:
             del stack.parts["ingest"]
             return self._compare(stack, steps)
 
-    async def _all_steps(self, stack: Stack) -> list[Step]:
+    async def _all_steps(self, stack: Stack) -> list[LoadStep]:
         self._gateways = [LightGateway(n, stack.broker.port, self._landed) for n in range(self._count)]
         jobs = [gateway.run() for gateway in self._gateways]
         tasks = [asyncio.create_task(job) for job in (*jobs, self._heartbeats(), self._commit_in_time())]
         try:
             await self._until(stack, "all are connected", lambda: all(g.connected for g in self._gateways), CONNECT_S)
             rate = self._rate or FIRST_RATE_A_GATEWAY * self._count
-            steps: list[Step] = []
+            steps: list[LoadStep] = []
             while len(steps) < (1 if self._rate else STEPS_MAX):
                 steps.append(await self._step(stack, len(steps) + 1, rate))
                 if steps[-1].bends:
@@ -122,7 +122,7 @@ class Swarm:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _step(self, stack: Stack, number: int, rate: float) -> Step:
+    async def _step(self, stack: Stack, number: int, rate: float) -> LoadStep:
         """Hold a rate, then wait until everything has landed."""
         broker_pid, ingest_pid = stack.broker.pid, stack.parts["ingest"].process.pid
         if broker_pid is None:
@@ -142,7 +142,7 @@ class Swarm:
             self._say(str(error))
         ordered, late_us = sorted(self._latencies_us), sorted(self._late_us)
         broker, ingest, swarm = ((b.cpu_s - a.cpu_s) / seconds for a, b in zip(used, now, strict=True))
-        return Step(
+        return LoadStep(
             offered=rate, seconds=seconds, made=self._made - made, messages=sent, landed=landed,
             p50_s=percentile(ordered, 0.5) / 1e6, p99_s=percentile(ordered, 0.99) / 1e6, backlog=backlog,
             not_taken=not_taken, late_s=percentile(late_us, 0.99) / 1e6, broker_cores=broker,
@@ -209,7 +209,7 @@ class Swarm:
         confirmed_us = now_us()
         self._latencies_us.extend(confirmed_us - at_us for at_us in events_us)
 
-    def _compare(self, stack: Stack, steps: list[Step]) -> SwarmResult:
+    def _compare(self, stack: Stack, steps: list[LoadStep]) -> SwarmResult:
         """Compare every row of the landing with the readings made."""
         by_name = {gateway.name: gateway for gateway in self._gateways}
         seen = {gateway.name: bytearray(len(gateway.truth)) for gateway in self._gateways}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Emitted:
+class EmittedFrame:
     """A frame that reports sighting (reader, number) and left the reader; times are true microseconds.
 
     `last_byte_us`: taken just before the last byte was handed over, so the host cannot have had it earlier.
@@ -36,12 +36,12 @@ class Emitted:
         return json.dumps(asdict(self), separators=(",", ":"))
 
     @classmethod
-    def from_json(cls, line: str) -> Emitted:
+    def from_json(cls, line: str) -> EmittedFrame:
         """The inverse of `to_json`."""
         return cls(**json.loads(line))
 
 
-def read_emitted(paths: Iterable[Path]) -> list[Emitted]:
+def read_emitted(paths: Iterable[Path]) -> list[EmittedFrame]:
     """All entries of these logs in order of true time."""
-    entries = [Emitted.from_json(line) for path in paths for line in path.read_text().splitlines()]
+    entries = [EmittedFrame.from_json(line) for path in paths for line in path.read_text().splitlines()]
     return sorted(entries, key=lambda entry: (entry.true_us, entry.id))

@@ -14,7 +14,7 @@ from random import Random
 from typing import NamedTuple
 
 from whenabouts_sim.world.clocks import plausible_clock
-from whenabouts_sim.world.emitted import Emitted
+from whenabouts_sim.world.emitted import EmittedFrame
 from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, Sighting, SimReader, World
 
 LEAVE_US = SECOND_US
@@ -116,7 +116,7 @@ class Presence(NamedTuple):
     end_us: int
 
 
-def true_presences(post: Post, reads: Iterable[Emitted]) -> list[Presence]:
+def true_presences(post: Post, reads: Iterable[EmittedFrame]) -> list[Presence]:
     """Presences of its badge by these reads, in order."""
     moments = sorted(e.true_us for e in reads if (e.reader, e.key) == (post.reader.name, post.key))
     if not moments:

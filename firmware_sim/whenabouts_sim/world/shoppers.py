@@ -13,7 +13,7 @@ from dataclasses import replace
 from random import Random
 
 from whenabouts_sim.world.clocks import plausible_clock
-from whenabouts_sim.world.world import SECOND_US, Cut, Floor, Route, SimReader, World, epc, glimpses
+from whenabouts_sim.world.world import SECOND_US, FloorPlan, Route, SimReader, UplinkOutage, World, epc, glimpses
 
 SHELF = SimReader("shelf-1", "warehouse", "gate-1", "shelf/tags", "m6e")
 CHECKOUT = SimReader("checkout-1", "shop", "checkout-1", "checkout/tags", "m6e")
@@ -39,7 +39,7 @@ def with_shoppers(world: World, goods: int, paid_in_cut: int = 2) -> World:
     random = Random(f"shoppers/{world.seed}")
     end_us = world.epoch_us + world.duration_us
     begin_us, mended_us = (world.epoch_us + round(share * world.duration_us) for share in CUT_SHARE)
-    floor = Floor(random, world.epoch_us, end_us, SHOP_READERS)
+    floor = FloorPlan(random, world.epoch_us, end_us, SHOP_READERS)
     for _ in range(paid_in_cut):
         route = _paid(random)
         to_checkout_us = route[1][1][0]
@@ -54,7 +54,7 @@ def with_shoppers(world: World, goods: int, paid_in_cut: int = 2) -> World:
         readers=(*world.readers, *SHOP_READERS),
         clocks={**world.clocks, CHECKOUT.gateway: clock},
         sightings=tuple(sorted((*world.sightings, *floor.sightings()))),
-        cut=Cut(CHECKOUT.gateway, begin_us, mended_us),
+        cut=UplinkOutage(CHECKOUT.gateway, begin_us, mended_us),
     )
 
 

@@ -64,7 +64,7 @@ class Sighting:
 
 
 @dataclass(frozen=True)
-class Cut:
+class UplinkOutage:
     """The uplink of `gateway` carries nothing from begin_us to end_us, true time; what is sent meanwhile arrives later."""
 
     gateway: str
@@ -83,7 +83,7 @@ class World:
     readers: tuple[SimReader, ...]
     clocks: Mapping[str, GatewayClock]
     sightings: tuple[Sighting, ...]
-    cut: Cut | None = None
+    cut: UplinkOutage | None = None
 
     @classmethod
     def make(
@@ -107,7 +107,7 @@ class World:
         clocks = {gateway: plausible_clock(random, epoch_us, offset_us_max) for gateway in gateways}
         end_us = epoch_us + duration_us
         unsure_us = clocks[DOCK.gateway].bound_us(end_us) + clocks[DOOR.gateway].bound_us(end_us)
-        floor = Floor(random, epoch_us, end_us, READERS)
+        floor = FloorPlan(random, epoch_us, end_us, READERS)
         for _ in range(items):
             floor.place(epc(random), _item_route(random, d_us, unsure_us))
         for _ in range(people):
@@ -130,7 +130,7 @@ class World:
 Route = list[tuple[SimReader, list[int]]]
 
 
-class Floor:
+class FloorPlan:
     """Puts routes on the readers so that no two sightings of a reader are closer than it can take."""
 
     def __init__(self, random: Random, start_us: int, end_us: int, readers: Iterable[SimReader]) -> None:

@@ -234,11 +234,11 @@ def test_rot_hides_the_rest_of_its_segment_and_nothing_else(at, change):
     life.open()
     for _ in range(6):
         life.append(40)
-    rotten = bytearray(life.flash.files["ring1"])
+    rotten = bytearray(life.flash.files["log1"])
     if at >= len(rotten):
         return
     rotten[at] ^= change
-    life.flash.files["ring1"] = bytes(rotten)
+    life.flash.files["log1"] = bytes(rotten)
     life.open()
     stored = life.found()
     assert stored[-4:] == life.durable[2:]
@@ -260,7 +260,7 @@ def test_segments_lost_with_their_slots_kept_are_not_numbered_again():
         life.append(40)
     life.acknowledge(10)
     life.flash_log.save()
-    for name in ("ring0", "ring1", "ring2"):
+    for name in ("log0", "log1", "log2"):
         life.flash.files.pop(name)
     life.open()
     life.append(40)

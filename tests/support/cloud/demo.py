@@ -11,7 +11,7 @@ from whenabouts_sim.stack.sources import Capture
 from whenabouts_sim.world.clocks import EPOCH_US, SimClock
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-PROMISES = ("lost", "repeated", "violations", "pairs_repeated", "unexpected", "absent")
+GUARANTEES = ("lost", "repeated", "violations", "pairs_repeated", "unexpected", "absent")
 
 
 def demo_command(*options: str) -> list[str]:
@@ -33,4 +33,4 @@ def check_replayed(folder: Path, scratch: Path, seed: int) -> None:
     summary = json.loads(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr
     assert summary["made"] == summary["landed"] > 60
-    assert [summary[promise] for promise in PROMISES] == [0] * len(PROMISES)
+    assert [summary[guarantee] for guarantee in GUARANTEES] == [0] * len(GUARANTEES)

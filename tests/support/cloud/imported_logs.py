@@ -28,7 +28,7 @@ def check_every_row(file: Path, rows: int, unsure: int) -> None:
     assert ends == sorted(ends)
 
 
-def off_the_beat(file: Path, marker: str) -> list[float]:
+def marker_stamp_errors_s(file: Path, marker: str) -> list[float]:
     """Seconds by which the one row without reference is stamped too late, for a marker that sends every minute.
 
     Its true time follows from the row before, and from the row after; both must lie in the stamp that the importer gives.
@@ -39,9 +39,9 @@ def off_the_beat(file: Path, marker: str) -> list[float]:
     off = []
     for other in (readings[at - 1], readings[at + 1]):
         minutes = round((stamped - other.t_min) / 60_000_000)
-        heartbeat = other.t_min + minutes * 60_000_000
-        assert row.t_min < heartbeat < row.t_max
-        off.append(round((stamped - heartbeat) / 1e5) / 10)
+        sent_us = other.t_min + minutes * 60_000_000
+        assert row.t_min < sent_us < row.t_max
+        off.append(round((stamped - sent_us) / 1e5) / 10)
     return off
 
 

@@ -10,7 +10,7 @@ from random import Random
 
 from whenabouts_edge.group.conditions import Presence
 from whenabouts_edge.group.detection import Detection
-from whenabouts_edge.group.process import GroupProcess, Report
+from whenabouts_edge.group.process import GroupProcess, StateReport
 from whenabouts_protocol import Reading, encode_batch
 from whenabouts_protocol.group_state import attrs_of
 
@@ -44,8 +44,8 @@ class Gateway:
     reads_needed: dict[str, int]
     process: GroupProcess = None
     reads: list[Read] = field(default_factory=list)
-    states: list[Report] = field(default_factory=list)
-    heartbeats: list[Report] = field(default_factory=list)
+    states: list[StateReport] = field(default_factory=list)
+    heartbeats: list[StateReport] = field(default_factory=list)
     heard: list[tuple[int, str, int]] = field(default_factory=list)  # host time, sender, number of its state
     calls: list = field(default_factory=list)
     clear_us: int = -1
@@ -57,7 +57,7 @@ def detection(needed: dict[str, int]) -> Detection:
     return Detection([Presence(f"has_{key}", "tags", key, reads, LEAVE_US) for key, reads in sorted(needed.items())])
 
 
-def wire(gateway: Gateway, report: Report, seq: int) -> bytes:
+def wire(gateway: Gateway, report: StateReport, seq: int) -> bytes:
     """The state message of a report."""
     return encode_batch([
         Reading(
@@ -149,7 +149,7 @@ class Network:
                         self.now_us + self.chance.choice([1, 200, 4000]), self._deliver, gateway, other, payload, report
                     )
 
-    def _deliver(self, sender: Gateway, gateway: Gateway, payload: bytes, report: Report) -> None:
+    def _deliver(self, sender: Gateway, gateway: Gateway, payload: bytes, report: StateReport) -> None:
         now_us = self.now_us + gateway.offset_us
         gateway.heard.append((now_us, sender.name, report.clock[report.process]))
         assert self._call(gateway, "receive", SITE, sender.name, payload, now_us) is None

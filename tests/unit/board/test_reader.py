@@ -9,7 +9,7 @@ from support.files.reader_frames import published
 from whenabouts_edge.board.config import checked
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import LineConfig, ReaderConfig
-from whenabouts_edge.readers.host import HostSession
+from whenabouts_edge.readers.host_session import HostSession
 from whenabouts_edge.readers.port import Chunk
 from whenabouts_edge.readers.session import ReaderSession
 from whenabouts_hardware.readers.m6e_frames import START_CONTINUOUS, STOP, set_read_power, set_region

@@ -15,7 +15,7 @@ S = 1_000_000
 
 
 def stored(flash_log):
-    """All readings in the ring."""
+    """All readings in the flash log."""
     readings, at = [], None
     while (message := flash_log.after(at)) is not None:
         readings += decode_batch(message.payload)

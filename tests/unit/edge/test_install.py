@@ -26,18 +26,18 @@ from whenabouts_edge.install.plan import (
     UNIT,
     Facts,
     InstallError,
-    Wanted,
+    InstallRequest,
     install,
     uninstall,
 )
 
 EXPOSURE_MAX = 2.5
-PROGRAM = Wanted(("/opt/whenabouts/bin/whenabouts-edge",))
+PROGRAM = InstallRequest(("/opt/whenabouts/bin/whenabouts-edge",))
 PURGING = replace(PROGRAM, purge=True)
 NOTHING = Facts({}, None, {"pi": "Raspberry"}, frozenset(), False, True)
 
 
-def done(facts: Facts, wanted: Wanted = PROGRAM) -> Facts:
+def done(facts: Facts, wanted: InstallRequest = PROGRAM) -> Facts:
     """The state after the plan was carried out."""
     files = dict(facts.files)
     users, members = dict(facts.users), set(facts.members)
@@ -141,7 +141,7 @@ def test_a_user_that_was_there_before_is_used_and_never_removed():
     assert not [a for a in uninstall(PURGING, after) if "userdel" in a.what]
 
 
-def removes_user(wanted: Wanted, facts: Facts) -> bool:
+def removes_user(wanted: InstallRequest, facts: Facts) -> bool:
     return any("userdel" in action.what for action in uninstall(wanted, facts))
 
 

@@ -9,7 +9,7 @@ from support.board.micropython import run_on_board
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.load import parse
 from whenabouts_edge.config.settings import PresenceConfig, ReaderConfig
-from whenabouts_edge.readers.host import Batch, HostSession, date
+from whenabouts_edge.readers.host_session import Batch, HostSession, date
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.readers.port import Chunk
 from whenabouts_edge.readers.presence import PresenceHost

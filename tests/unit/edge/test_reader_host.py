@@ -8,7 +8,7 @@ import pytest
 from support.files.own_captures import TRANSPORT
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import LineConfig, ReaderConfig
-from whenabouts_edge.readers.host import Batch, HostSession
+from whenabouts_edge.readers.host_session import Batch, HostSession
 from whenabouts_edge.readers.port import Chunk
 from whenabouts_edge.readers.thread import Pace, ReaderThread
 from whenabouts_edge.uplink.uplink import _password

@@ -6,7 +6,7 @@ import pytest
 
 from support.edge.pending import pending
 from whenabouts_edge.rules.evaluate import MAX_DERIVED, EdgeRules, Source, merged
-from whenabouts_edge.rules.host import RuleHost, RulesFileError
+from whenabouts_edge.rules.rule_host import RuleHost, RulesFileError
 from whenabouts_edge.store.intake import MAX_WAITING, Intake
 from whenabouts_edge.store.spool import Spool, SpoolFull
 from whenabouts_protocol import Reading, decode_batch
@@ -167,7 +167,7 @@ def test_a_reading_with_more_pairs_than_can_be_reported_reports_the_newest():
     derived = rules.push("shelf/1", Source(0, 0, None, "bounded", ()))
     assert [d.a.t_min for d in derived] == [n // 10 for n in range(40, MAX_DERIVED + 40)]
     counters = rules.counters()["$rule/near"]
-    assert (counters["pairs"], counters["unreported"]) == (MAX_DERIVED + 40, 40)
+    assert (counters["pairs"], counters["pairs_dropped"]) == (MAX_DERIVED + 40, 40)
 
 
 def test_clocks_of_different_groups_are_not_mixed():

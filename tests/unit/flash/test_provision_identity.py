@@ -9,9 +9,8 @@ import pytest
 
 from support.edge.tls_broker import make_certificates, tls_broker
 from unit.flash.test_provision import FINE, made, mistakes
-from whenabouts_edge.flash import FlashError
-from whenabouts_edge.flash import arrival as arrival_module
-from whenabouts_edge.flash.arrival import Arrival
+from whenabouts_edge.flash import FlashError, first_heartbeat
+from whenabouts_edge.flash.first_heartbeat import FirstHeartbeatWatch
 from whenabouts_edge.flash.identity import show
 from whenabouts_edge.flash.plan import contents
 
@@ -67,11 +66,11 @@ def test_of_several_certificates_the_first_goes_along(certified):
 
 def test_the_wait_for_the_heartbeat_shows_the_board_s_identity(tmp_path, monkeypatch):
     """A broker that lets in nobody else; without a certificate it hangs up."""
-    monkeypatch.setattr(arrival_module, "CONNECT_S", 3)
+    monkeypatch.setattr(first_heartbeat, "CONNECT_S", 3)
     with tls_broker(tmp_path) as broker:
         values = {"site": "s", "gateway": "g", "build": "b", "broker": {"host": "localhost", "port": broker.mutual}}
         ca, identity = broker.ca.read_bytes(), broker.cert.read_bytes() + broker.key.read_bytes()
-        with Arrival(values, ca, identity) as arrival:
+        with FirstHeartbeatWatch(values, ca, identity) as arrival:
             assert arrival.before() == set()
         with pytest.raises(FlashError, match=r"localhost:\d+: found .*, expected a connection"):
-            Arrival(values, ca)
+            FirstHeartbeatWatch(values, ca)

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from support.cloud.imported_logs import check_every_row, off_the_beat
+from support.cloud.imported_logs import check_every_row, marker_stamp_errors_s
 from support.paths import REPOSITORY
 from whenabouts_cloud.commands import importing
 from whenabouts_cloud.commands.importing import imports
@@ -139,7 +139,7 @@ def test_every_row_of_a_whole_log_is_a_reading(name, rows, unsure):
 
 def test_an_unreferenced_row_covers_the_signal_of_its_marker():
     """The lower antenna hears its marker once a minute: one row without reference is stamped 4.1 s after its signal."""
-    assert off_the_beat(DATA / "lower.txt", "0000_000000000417") == [4.1, 4.1]
+    assert marker_stamp_errors_s(DATA / "lower.txt", "0000_000000000417") == [4.1, 4.1]
 
 
 def run(*arguments):

@@ -32,7 +32,7 @@ class Host:
         self.decoder = self.facts.new_decoder()
         self.stamper = Stamper(self.facts.baud, self.facts.latency_us, 0)
         self.now_us = self.fed = self.heard_us = 0
-        self.found = []  # (key, earliest, latest)
+        self.stamped = []  # (key, earliest, latest)
         self.reported = []  # (sighting, damaged)
 
     def run(self, until_us):
@@ -58,7 +58,7 @@ class Host:
             asked_us = self.dialogue.asked_us
             for sighting in self.facts.sightings(frame):
                 window = self.stamper.window(frame.start, frame.end)
-                self.found.append((sighting.key, *after_question(window, asked_us)))
+                self.stamped.append((sighting.key, *after_question(window, asked_us)))
             self.dialogue.heard(frame, self.now_us)
         self.stamper.forget(self.fed - len(self.decoder.pending))
 
@@ -84,11 +84,11 @@ def test_what_a_reader_reports_is_found_with_the_true_time_in_its_stamp(kind, se
     host.run(tags[-1].true_us + 3_000_000)
     true_us = {tag.key: tag.true_us for tag in tags}
     intact = {sighting.key for sighting, damaged in host.reported if not damaged}
-    decoded = {key for key, _, _ in host.found}
+    decoded = {key for key, _, _ in host.stamped}
     assert intact <= decoded <= {sighting.key for sighting, _ in host.reported}
     assert len(host.reported) + host.core.unseen == len(tags)
     assert len(intact) > len(tags) // 8
-    for key, earliest, latest in host.found:
+    for key, earliest, latest in host.stamped:
         assert earliest <= true_us[key] <= latest
         assert latest - earliest <= host.facts.latency_us + 100_000
 
@@ -107,7 +107,7 @@ def test_a_reader_that_lost_power_is_started_again(kind):
     host.core.load(late, host.now_us)
     host.run(late[-1].true_us + 1_000_000)
     assert host.dialogue.restarts >= 1
-    assert len(host.found) >= 5
+    assert len(host.stamped) >= 5
 
 
 def test_a_reader_is_polled_no_faster_than_it_can_answer():

@@ -16,11 +16,11 @@ from whenabouts_sim.demo.office_run import POSTS as OFFICE_POSTS
 from whenabouts_sim.demo.office_run import RULE, office_world
 from whenabouts_sim.demo.rules import GROUP, POSTS, STAFF_RULE
 from whenabouts_sim.judge.judgement import together_lines
-from whenabouts_sim.judge.together import LandedState, Misjudged, summarise_together
+from whenabouts_sim.judge.presence_overlap import FalseStretch, LandedState, summarise_together
 from whenabouts_sim.judge.truth import PairScore
 from whenabouts_sim.stack.texts import verdict_text
 from whenabouts_sim.world.clocks import EPOCH_US
-from whenabouts_sim.world.emitted import Emitted
+from whenabouts_sim.world.emitted import EmittedFrame
 from whenabouts_sim.world.posts import (
     LEAVE_US,
     MEETS_US,
@@ -40,7 +40,7 @@ B = Post("b", SimReader("b-1", "there", "gate-b", "b/badges", "rdm6300"), "0A000
 def lying(post, *stretches):
     """Reads of its badge every 100 ms in stretches given in tenths of a second, the last one at their end."""
     moments = [t * 100_000 for first, last in stretches for t in range(first, last + 1)]
-    return [Emitted(post.reader.name, n, post.key, t, t + 1000) for n, t in enumerate(moments)]
+    return [EmittedFrame(post.reader.name, n, post.key, t, t + 1000) for n, t in enumerate(moments)]
 
 
 def states(post, *changes, off=0, bound=0, delay=1000):
@@ -84,7 +84,7 @@ def test_posts_meet_and_miss_each_other_in_turn(posts, duration_s, seed):
     world = with_posts(World(seed, EPOCH_US, duration_s * SECOND_US, 0, (), {}, ()), posts)
     assert set(world.clocks) == {post.reader.gateway for post in posts}
     assert world == with_posts(World(seed, EPOCH_US, duration_s * SECOND_US, 0, (), {}, ()), posts)
-    reads = [Emitted(s.reader, s.number, s.key, s.true_us, s.true_us) for s in world.sightings]
+    reads = [EmittedFrame(s.reader, s.number, s.key, s.true_us, s.true_us) for s in world.sightings]
     presences = [true_presences(post, reads) for post in posts]
     counts = {len(of_post) for of_post in presences}
     assert len(counts) == 1
@@ -123,7 +123,7 @@ def test_a_run_is_judged_by_what_truly_was():
     assert summary.job == PairScore(1, 0, 0)
     assert summary.by_stamp == PairScore(1, 1, 0)
     assert summary.by_arrival == PairScore(1, 0, 0)
-    assert summary.misjudged == (Misjudged(13_800_000, 200_000, 100_000),)
+    assert summary.misjudged == (FalseStretch(13_800_000, 200_000, 100_000),)
     assert summary.sound
     text = "\n".join(together_lines("both", summary))
     assert "plain timestamps show all at once for 0.20 s. That never happened: one had left 100 ms before" in text
@@ -187,7 +187,7 @@ def test_the_virtual_office_is_judged_by_true_time():
     exact = run_office(4, processes=3, hours=30, clock_error_s=0.01)
     assert exact.sound
     assert exact.true_stretches > 80
-    assert exact.definitely.found >= 0.98 * exact.true_stretches
+    assert exact.definitely.true_reported >= 0.98 * exact.true_stretches
     assert exact.states > 100
     assert exact.reports > 100
     wrong = run_office(4, processes=3, hours=30, clock_error_s=120)

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from whenabouts_protocol import Ack, decode_batch, decode_heartbeat, encode_ack, topic
-from whenabouts_sim.swarm.figures import Step, needs, percentile, table
+from whenabouts_sim.swarm.figures import LoadStep, needs, percentile, table
 from whenabouts_sim.swarm.gateway import BATCH_MAX, BOOT, SITE, LightGateway
 from whenabouts_sim.swarm.usage import of_machine, of_process
 
-GOOD = Step(
+GOOD = LoadStep(
     offered=1000, seconds=10, made=10_000, messages=5000, landed=9500, p50_s=0.3, p99_s=0.6, backlog=500, not_taken=3,
     late_s=0.01, broker_cores=0.1, ingest_cores=0.3, swarm_cores=0.2, machine_cores=0.7, iowait_cores=0.0, cores=2,
     ingest_write_bytes_s=100_000.0, broker_rss_bytes=10_000_000, ingest_rss_bytes=90_000_000,

@@ -7,7 +7,7 @@ from whenabouts_sim.judge.placement import Landed, place
 from whenabouts_sim.judge.thefts import TheftRule, certain_thefts, naive_thefts, stolen_goods, summarise_thefts
 from whenabouts_sim.judge.truth import PairScore, Rule, summarise
 from whenabouts_sim.world.clocks import GatewayClock
-from whenabouts_sim.world.emitted import Emitted
+from whenabouts_sim.world.emitted import EmittedFrame
 from whenabouts_sim.world.shoppers import CHECKOUT, EXIT, SHELF, SHOP_READERS
 from whenabouts_sim.world.world import DOCK, DOOR
 
@@ -15,8 +15,8 @@ RULE = TheftRule(SHELF, CHECKOUT, EXIT, 100)
 CLOCKS = dict.fromkeys((reader.gateway for reader in SHOP_READERS), GatewayClock(0))
 
 
-def seen(reader, number, true_us, key="A") -> Emitted:
-    return Emitted(reader.name, number, key, true_us, true_us)
+def seen(reader, number, true_us, key="A") -> EmittedFrame:
+    return EmittedFrame(reader.name, number, key, true_us, true_us)
 
 
 def row(reader, seq, t_min, t_max, key="A") -> Landed:
@@ -109,9 +109,9 @@ def test_a_whole_run_in_numbers():
     judged = whole([A])
     thefts = judged.thefts
     assert (thefts.stolen, thefts.expected_matches, thefts.unexpected, thefts.absent) == (2, 1, 0, 0)
-    assert thefts.job == PairScore(found=1, false=0, missed=1)
-    assert thefts.by_arrival == PairScore(found=2, false=1, missed=0)
-    assert thefts.by_stamp == PairScore(found=2, false=0, missed=0)
+    assert thefts.job == PairScore(true_reported=1, false=0, missed=1)
+    assert thefts.by_arrival == PairScore(true_reported=2, false=1, missed=0)
+    assert thefts.by_stamp == PairScore(true_reported=2, false=0, missed=0)
     assert flawless(judged)
     assert json.loads(json.dumps(judged.as_dict()))["thefts"]["by_arrival"]["false"] == 1
     assert "would have accused 1 customer" in table(judged)

@@ -18,15 +18,15 @@ from whenabouts_sim.judge.truth import (
     within_probability,
 )
 from whenabouts_sim.world.clocks import GatewayClock
-from whenabouts_sim.world.emitted import Emitted, read_emitted
+from whenabouts_sim.world.emitted import EmittedFrame, read_emitted
 from whenabouts_sim.world.world import DOCK, DOOR, READERS
 
 RIGHT = GatewayClock(0)
 CLOCKS = dict.fromkeys(("dock-1", "gate-1", "door-1"), RIGHT)
 
 
-def seen(reader, number, true_us, key="A", damaged="", last_byte_us=None) -> Emitted:
-    return Emitted(reader.name, number, key, true_us, true_us if last_byte_us is None else last_byte_us, damaged)
+def seen(reader, number, true_us, key="A", damaged="", last_byte_us=None) -> EmittedFrame:
+    return EmittedFrame(reader.name, number, key, true_us, true_us if last_byte_us is None else last_byte_us, damaged)
 
 
 def row(reader, seq, t_min, t_max, key="A", boot=1) -> Landed:
@@ -180,10 +180,10 @@ def test_a_whole_run_in_numbers():
     assert (summary.lost, summary.damaged_lost, summary.damage) == (1, 1, {"glued": 1})
     assert (summary.violations, summary.surplus, summary.invented) == (0, 0, 0)
     assert (summary.true_pairs, summary.missed_not_landed) == (2, 1)
-    assert summary.job == PairScore(found=1, false=1, missed=0)
-    assert summary.naive == summary.ideal == PairScore(found=1, false=0, missed=0)
+    assert summary.job == PairScore(true_reported=1, false=1, missed=0)
+    assert summary.naive == summary.ideal == PairScore(true_reported=1, false=0, missed=0)
     assert (summary.expected_pairs, summary.unexpected, summary.absent) == (1, 1, 0)
-    assert json.loads(json.dumps(summary.as_dict()))["job"] == {"found": 1, "false": 1, "missed": 0}
+    assert json.loads(json.dumps(summary.as_dict()))["job"] == {"true_reported": 1, "false": 1, "missed": 0}
 
 
 def test_the_emission_log_reads_back_in_order_of_time(tmp_path):

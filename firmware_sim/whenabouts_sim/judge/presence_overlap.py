@@ -12,7 +12,7 @@ from typing import Any
 
 from whenabouts_sim.judge.placement import ReadingId
 from whenabouts_sim.judge.truth import PairScore
-from whenabouts_sim.world.emitted import Emitted
+from whenabouts_sim.world.emitted import EmittedFrame
 from whenabouts_sim.world.posts import Post, Presence, together, true_presences
 
 Detected = tuple[ReadingId, ...]
@@ -47,7 +47,7 @@ Run = tuple[LandedState, LandedState | None]
 
 
 @dataclass(frozen=True)
-class Misjudged:
+class FalseStretch:
     """Plain timestamps show all present at `at_us` for `seems_us`; in truth one had left `apart_us` before another came."""
 
     at_us: int
@@ -56,7 +56,7 @@ class Misjudged:
 
 
 @dataclass(frozen=True)
-class TogetherSummary:
+class OverlapSummary:
     """Numbers of stretches in a run. `states`: state readings that landed, without repeats.
 
     `violations`: presences that landed with a stamp that holds no true begin. `job`, `by_stamp`, `by_arrival`: stretches
@@ -73,7 +73,7 @@ class TogetherSummary:
     job: PairScore
     by_stamp: PairScore
     by_arrival: PairScore
-    misjudged: tuple[Misjudged, ...]
+    misjudged: tuple[FalseStretch, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and dictionaries."""
@@ -86,8 +86,8 @@ class TogetherSummary:
 
 
 def summarise_together(
-    posts: Sequence[Post], reads: Iterable[Emitted], landed: Iterable[LandedState], detected: Sequence[Detected]
-) -> TogetherSummary:
+    posts: Sequence[Post], reads: Iterable[EmittedFrame], landed: Iterable[LandedState], detected: Sequence[Detected]
+) -> OverlapSummary:
     """Judges a run: `reads` are those that reached the agents, `landed` all state readings, `detected` all verdicts."""
     seen = list(reads)
     truth = [true_presences(post, seen) for post in posts]
@@ -110,7 +110,7 @@ def summarise_together(
     unknown = -1  # not the index of a true presence
     choices = {tuple(unknown if (n := place.get(one)) is None else n for one in choice) for choice in detected}
     seeming = together(by_stamp)
-    return TogetherSummary(
+    return OverlapSummary(
         states=len(states),
         true_stretches=len(true),
         violations=sum(n is None for n in place.values()),
@@ -170,6 +170,6 @@ def _arrived(begin: LandedState, end: LandedState | None) -> Presence:
     return Presence(begin.landed_us, end.landed_us if end else 1 << 62)
 
 
-def _misjudged(stretch: Presence, presences: Sequence[Presence]) -> Misjudged:
+def _misjudged(stretch: Presence, presences: Sequence[Presence]) -> FalseStretch:
     gap_us = max(one.begin_us for one in presences) - min(one.end_us for one in presences)
-    return Misjudged(stretch.begin_us, stretch.end_us - stretch.begin_us, gap_us)
+    return FalseStretch(stretch.begin_us, stretch.end_us - stretch.begin_us, gap_us)

@@ -31,7 +31,7 @@ class Agent:
             "one", kind, str(port), "one/tags", facts.baud, 16_000, facts.latency_us, False, line=line
         )
         sample = ClockSample(0, EPOCH_US, 0, "bounded")
-        self.found, self.changed = [], threading.Condition()
+        self.reported, self.changed = [], threading.Condition()
         self.thread = ReaderThread(config, "hall", "gw", self.host_us, lambda: sample, self.take)
 
     def host_us(self, monotonic_ns):
@@ -39,7 +39,7 @@ class Agent:
 
     def take(self, batch):
         with self.changed:
-            self.found += batch.readings
+            self.reported += batch.readings
             self.changed.notify_all()
 
     def wait(self, condition, what):
@@ -78,7 +78,7 @@ def test_tags_before_a_reader_are_read_with_the_true_time_in_their_stamps(tmp_pa
             agent.wait(lambda: len(link.emitted) + link.unseen == 8 * (part + 1), "every tag to be emitted or missed")  # noqa: B023
             # A machine that is too slow for the line's pace withholds frames, and reports so.
             agent.wait(
-                lambda: {e.key for e in link.emitted if not e.damaged} <= {o.key for o in agent.found},
+                lambda: {e.key for e in link.emitted if not e.damaged} <= {o.key for o in agent.reported},
                 "all that was reported",
             )
             if part == 0:
@@ -88,7 +88,7 @@ def test_tags_before_a_reader_are_read_with_the_true_time_in_their_stamps(tmp_pa
                 agent.wait(lambda: agent.thread.reader_state.state == "reading", "the port to be opened again")
         true_us = {e.key: e.true_us for e in link.emitted}
     assert len(true_us) >= 3
-    for o in agent.found:
+    for o in agent.reported:
         assert o.stamp[0] <= true_us[o.key] <= o.stamp[1]
 
 
@@ -100,8 +100,8 @@ def test_a_sensor_that_sends_lines_is_read_as_measures(tmp_path):
     with Agent("line", os.ttyname(slave), line) as agent:
         agent.wait(lambda: agent.thread.reader_state.state == "reading", "the port to be opened")
         os.write(master, b'3.5,north\r\n21.5,north\r\nnonsense\r\n{"t": 19, "probe": "south", "ok": true}\r\n')
-        agent.wait(lambda: len(agent.found) == 2, "two measures")
-        readings = [one.numbered(1, n) for n, one in enumerate(agent.found)]
+        agent.wait(lambda: len(agent.reported) == 2, "two measures")
+        readings = [one.numbered(1, n) for n, one in enumerate(agent.reported)]
     assert [(r.kind, r.key, r.value, r.unit, r.attrs) for r in readings] == [
         ("measure", "north", 21.5, "Cel", {}),
         ("measure", "south", 19, "Cel", {"ok": True}),

@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from whenabouts_edge.flash import FlashError
-from whenabouts_edge.flash.arrival import Arrival
 from whenabouts_edge.flash.command import flash_command
-from whenabouts_edge.flash.device import Device, explained, seen
+from whenabouts_edge.flash.first_heartbeat import FirstHeartbeatWatch
+from whenabouts_edge.flash.mpremote import Device, explained, seen
 
 SAID = """\
 board rp2 6 1.27.0
@@ -94,7 +94,7 @@ def test_a_broker_that_is_not_there_is_reported_before_the_board_is_touched():
     """With the way to do without."""
     config = {"site": "s", "gateway": "g", "build": "b", "broker": {"host": "127.0.0.1", "port": 1}}
     with pytest.raises(FlashError, match="or flash with --no-wait"):
-        Arrival(config)
+        FirstHeartbeatWatch(config)
 
 
 def test_the_command_needs_a_board_and_ends_with_1_when_there_is_none(tmp_path):

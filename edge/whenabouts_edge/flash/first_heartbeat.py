@@ -27,14 +27,14 @@ HEARD_BYTES = 4096  # last bytes of the board's output that are kept
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class FirstHeartbeat:
     """The first heartbeat, and the time from the restart to it."""
 
     heartbeat: Heartbeat
     after_s: float
 
 
-class Arrival:
+class FirstHeartbeatWatch:
     """Connected to the broker of a board's configuration while it is open.
 
     ca: trusted certificates, PEM, if the board uses TLS; identity: the board's certificates and key in PEM, b"" for
@@ -73,7 +73,7 @@ class Arrival:
             self.close()
             raise FlashError(self._unreachable(self._refusal or "no answer"))
 
-    def __enter__(self) -> "Arrival":
+    def __enter__(self) -> "FirstHeartbeatWatch":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -88,7 +88,7 @@ class Arrival:
         """Boots that the broker knows so far: call it before the restart."""
         return {birth.boot for birth in self._births()}
 
-    def wait(self, port: str, before: "set[int]", limit_s: float) -> Arrived:
+    def wait(self, port: str, before: "set[int]", limit_s: float) -> FirstHeartbeat:
         """The first heartbeat of a boot that is not in `before`.
 
         Raises:
@@ -107,7 +107,7 @@ class Arrival:
                     if isinstance(message, Birth) and message.build == self._build and message.boot not in before:
                         boots.add(message.boot)
                     elif isinstance(message, Heartbeat) and message.boot in boots:
-                        return Arrived(message, time.monotonic() - began)
+                        return FirstHeartbeat(message, time.monotonic() - began)
             raise FlashError(self._late(port, limit_s, bool(boots), printed.last()))
 
     def _births(self) -> "list[Birth]":
