@@ -65,10 +65,10 @@ MAX_KEPT = 1_000_000  # intervals kept by default, both sides together
 class StreamingJoin:
     """One running correlation.
 
-    lo, hi and all times are integers of one unit; p/q is the confidence threshold in (0, 1]. longest_* and shortest_*
-    are the longest and shortest interval expected on each side. Other intervals are also matched correctly, except that
-    a longer one misses partners that were forgotten before it arrived. With by_key only intervals of the same key
-    match. limit bounds the number of intervals kept.
+    lo, hi and all times are integers of one unit; p/q is the confidence threshold in (0, 1]. lengths_a and lengths_b are
+    the shortest and longest interval expected on each side. Other intervals are also matched correctly, except that a
+    longer one misses partners that were forgotten before it arrived. With by_key only intervals of the same key match.
+    limit bounds the number of intervals kept.
 
     Raises:
         ValueError: lo > hi, p/q outside (0, 1], shortest > longest or negative, limit below 1.
@@ -80,20 +80,14 @@ class StreamingJoin:
         hi: int,
         p: int,
         q: int,
-        longest_a: int,
-        longest_b: int,
-        shortest_a: int = 0,
-        shortest_b: int = 0,
+        lengths_a: "tuple[int, int]",
+        lengths_b: "tuple[int, int]",
         by_key: bool = False,
         limit: int = MAX_KEPT,
     ) -> None:
-        if (
-            lo > hi
-            or not 0 < p <= q
-            or not 0 <= shortest_a <= longest_a
-            or not 0 <= shortest_b <= longest_b
-            or limit < 1
-        ):
+        (shortest_a, longest_a), (shortest_b, longest_b) = lengths_a, lengths_b
+        ordered = lo <= hi and 0 <= shortest_a <= longest_a and 0 <= shortest_b <= longest_b
+        if not ordered or not 0 < p <= q or limit < 1:
             raise ValueError(
                 f"streaming join: found limits {lo}..{hi}, confidence {p}/{q}, lengths {shortest_a}..{longest_a} and "
                 f"{shortest_b}..{longest_b}, limit {limit}, expected lo <= hi, a confidence in (0, 1], "
@@ -101,8 +95,8 @@ class StreamingJoin:
             )
         self._width, self._centre, self._p, self._q = hi - lo, lo + hi, p, q
         self.longest = self._width * q // p  # P <= D / length, so no longer interval is ever in a pair
-        self._pi = [min(longest_a, self.longest), min(longest_b, self.longest)]
-        self._rho = [min(shortest_a, self.longest), min(shortest_b, self.longest)]
+        self._longest_of = [min(longest_a, self.longest), min(longest_b, self.longest)]
+        self._shortest_of = [min(shortest_a, self.longest), min(shortest_b, self.longest)]
         self._by_key = by_key
         self._limit = limit
         self._groups: dict[Any, tuple[Rows, Rows]] = {}
@@ -125,7 +119,7 @@ class StreamingJoin:
     def push(self, side: int, index: "Any", t_min: int, t_max: int, key: "Any" = None) -> "list[Any]":
         """Add an interval to side 0 or 1; return the indices of its partners on the other side, in time order."""
         w = t_max - t_min
-        if w > self._pi[side] or w < self._rho[side]:
+        if w > self._longest_of[side] or w < self._shortest_of[side]:
             if w > self.longest:
                 self.too_long += 1
                 return []
@@ -142,24 +136,8 @@ class StreamingJoin:
         x = t_min + t_max
         if side == 0:
             x += self._centre
-        xs, ws, indices = group[1 - side]
         near, sure = self._limits[side][w >> self._shift[side]]
-        if not xs or xs[-1] < x - near:
-            partners = []
-        elif sure < 0:
-            first = bisect_left(xs, x - near)
-            partners = self._margin(xs, ws, indices, first, bisect_right(xs, x + near, first), x, w)
-        else:
-            first = bisect_left(xs, x - near)
-            begin = bisect_left(xs, x - sure, first)
-            # If readings arrive in time order, both ends are those of the list and need no search.
-            end = len(xs) if xs[-1] <= x + sure else bisect_right(xs, x + sure, begin)
-            last = len(xs) if end == len(xs) else bisect_right(xs, x + near, end)
-            partners = indices[begin:end]
-            if first < begin:
-                partners = self._margin(xs, ws, indices, first, begin, x, w) + partners
-            if end < last:
-                partners += self._margin(xs, ws, indices, end, last, x, w)
+        partners = self._partners(group[1 - side], x, w, near, sure)
         self.pairs += len(partners)
         own_x, own_w, own_index = group[side]
         if not own_x or x >= own_x[-1]:  # in time order, as usual: saves a call
@@ -182,7 +160,7 @@ class StreamingJoin:
             frontier = self._frontier[side]
             if frontier is None:
                 continue
-            oldest = 2 * frontier - self._pi[side] + (self._centre if side == 0 else 0)
+            oldest = 2 * frontier - self._longest_of[side] + (self._centre if side == 0 else 0)
             horizon, swept = oldest - self.reach, self._swept[1 - side]
             if self._by_key and swept is not None and horizon - swept < self.reach >> 3:
                 continue  # visiting every key is expensive: skip below an eighth of the reach
@@ -210,6 +188,25 @@ class StreamingJoin:
             return (2 * s - lo) * q >= 2 * p * hi
         return (total - s) * (total - s) * q <= (q - p) * 2 * lo * hi
 
+    def _partners(self, rows: "Rows", x: int, w: int, near: int, sure: int) -> "list[Any]":
+        """Indices of the rows that are pairs of (x, w): all up to `sure` away, those up to `near` if they pass the test."""
+        xs, ws, indices = rows
+        if not xs or xs[-1] < x - near:
+            return []
+        first = bisect_left(xs, x - near)
+        if sure < 0:
+            return self._margin(xs, ws, indices, first, bisect_right(xs, x + near, first), x, w)
+        begin = bisect_left(xs, x - sure, first)
+        # If readings arrive in time order, both ends are those of the list and need no search.
+        end = len(xs) if xs[-1] <= x + sure else bisect_right(xs, x + sure, begin)
+        last = len(xs) if end == len(xs) else bisect_right(xs, x + near, end)
+        partners = indices[begin:end]
+        if first < begin:
+            partners = self._margin(xs, ws, indices, first, begin, x, w) + partners
+        if end < last:
+            partners += self._margin(xs, ws, indices, end, last, x, w)
+        return partners
+
     def _margin(
         self, xs: "list[int]", ws: "list[int]", indices: "list[Any]", first: int, last: int, x: int, w: int
     ) -> "list[Any]":
@@ -224,10 +221,10 @@ class StreamingJoin:
     def _widen(self, side: int, w: int) -> None:
         """Extend the expected lengths to include a length outside them."""
         self.beyond_length += 1
-        if w < self._rho[side]:
-            self._rho[side] = 0
+        if w < self._shortest_of[side]:
+            self._shortest_of[side] = 0
         else:
-            self._pi[side] = min(2 * w, self.longest)  # doubled to make this rare
+            self._longest_of[side] = min(2 * w, self.longest)  # doubled to make this rare
         self._tabulate()
 
     def _tabulate(self) -> None:
@@ -236,30 +233,30 @@ class StreamingJoin:
         self._shift: list[int] = []
         self.reach = -1
         for side in (0, 1):
-            pi, rho = self._pi[side], self._rho[side]
+            longest, shortest = self._longest_of[side], self._shortest_of[side]
             shift = 0
-            while pi >> shift >= BUCKETS:
+            while longest >> shift >= BUCKETS:
                 shift += 1
             rows = []
-            for bucket in range((pi >> shift) + 1):
-                w_min = min(max(bucket << shift, rho), pi)
-                w_max = min(max(((bucket + 1) << shift) - 1, rho), pi)
-                rows.append(self._limits_of(w_min, w_max, self._rho[1 - side], self._pi[1 - side]))
+            for bucket in range((longest >> shift) + 1):
+                w_min = min(max(bucket << shift, shortest), longest)
+                w_max = min(max(((bucket + 1) << shift) - 1, shortest), longest)
+                rows.append(self._limits_of(w_min, w_max, self._shortest_of[1 - side], self._longest_of[1 - side]))
                 self.reach = max(self.reach, rows[-1][0])
             self._limits.append(rows)
             self._shift.append(shift)
 
-    def _limits_of(self, w_min: int, w_max: int, rho: int, pi: int) -> "tuple[int, int]":
+    def _limits_of(self, w_min: int, w_max: int, other_min: int, other_max: int) -> "tuple[int, int]":
         """(near, sure): beyond near no pair matches, up to sure every pair does, for all such lengths; -1 for none."""
         width, p, q = self._width, self._p, self._q
-        shortest, longest = (w_min, rho), (w_max, pi)
+        shortest, longest = (w_min, other_min), (w_max, other_max)
         if 2 * p < q:
             shortest, longest = longest, shortest
         near = width + sum(shortest) - 2 * quantile(shortest[0], shortest[1], p, q) + 2  # the quantile is rounded up
-        if width >= w_max + pi:
+        if width >= w_max + other_max:
             sure = width + sum(longest) - 2 * quantile(longest[0], longest[1], p, q)
         else:
-            sure = width + w_max + pi - 2 * quantile(w_max, pi, p + q, 2 * q)
+            sure = width + w_max + other_max - 2 * quantile(w_max, other_max, p + q, 2 * q)
         return max(near, -1), max(min(near, sure), -1)
 
     def _forget(self, side: int, horizon: int, chunk: int) -> None:

@@ -104,7 +104,7 @@ def gateway_core(events):
     """The protocol package's streaming join on the same arrivals: order by middles, indices of the partners."""
 
     def run():
-        core = StreamingJoin(-WITHIN.width // 2, WITHIN.width // 2, 4, 5, PI, PI, RHO, RHO)
+        core = StreamingJoin(-WITHIN.width // 2, WITHIN.width // 2, 4, 5, (RHO, PI), (RHO, PI))
         left = 64
         for now, side, index, t_min, t_max in events:
             core.push(0 if side == "a" else 1, index, t_min, t_max)

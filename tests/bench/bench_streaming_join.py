@@ -39,7 +39,7 @@ def arrivals(rate: int, count: int) -> list[tuple[int, int, int, int]]:
 
 def run(events: list[tuple[int, int, int, int]]) -> StreamingJoin:
     """All arrivals through one operator, its frontier following."""
-    join = StreamingJoin(-D_US, D_US, 4, 5, PI_US, PI_US, RHO_US, RHO_US)
+    join = StreamingJoin(-D_US, D_US, 4, 5, (RHO_US, PI_US), (RHO_US, PI_US))
     push, left = join.push, ADVANCE_EVERY
     for t_max, side, index, t_min in events:
         push(side, index, t_min, t_max)

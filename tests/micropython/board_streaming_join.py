@@ -86,7 +86,7 @@ def measure(rate, d_us, count):
     gc.collect()
     yield
     before = gc.mem_alloc()
-    join = StreamingJoin(-d_us, d_us, 4, 5, 200000, 200000, 20000, 20000)
+    join = StreamingJoin(-d_us, d_us, 4, 5, (20000, 200000), (20000, 200000))
     begin = time.ticks_us()
     for side, n, t_min, t_max in drawn(count, 500000 // rate):
         join.push(side, n, t_min, t_max)

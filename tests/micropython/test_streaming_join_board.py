@@ -33,7 +33,7 @@ def case(seed):
         )
         if chance.random() < 0.4:
             calls.append(["advance", now - 20, now - chance.randint(0, 30)])
-    return {"args": [lo, lo + chance.randint(0, 70), p, q, pi, pi, 0, 0, by_key, limit], "calls": calls}
+    return {"args": [lo, lo + chance.randint(0, 70), p, q, [0, pi], [0, pi], by_key, limit], "calls": calls}
 
 
 def test_arrivals_give_the_same_pairs_on_the_board(tmp_path, run_on_vm):

@@ -82,11 +82,10 @@ def explain(placement: Placement, rates_hz: Mapping[str, float]) -> Explanation:
         lengths_us(stream, streams, condition.longest_us)
         for stream, streams in ((rule.a, placement.a), (rule.b, placement.b))
     ]
-    (shortest_a, longest_a), (shortest_b, longest_b) = lengths
-    reach = StreamingJoin(lo, hi, ct.numerator, ct.denominator, longest_a, longest_b, shortest_a, shortest_b).reach
+    reach = StreamingJoin(lo, hi, ct.numerator, ct.denominator, lengths[0], lengths[1]).reach
     keep_us = [
-        max(0, _half(reach + longest_b + lo + hi)) + rule.b.delay_us,
-        max(0, _half(reach + longest_a - lo - hi)) + rule.a.delay_us,
+        max(0, _half(reach + lengths[1][1] + lo + hi)) + rule.b.delay_us,
+        max(0, _half(reach + lengths[0][1] - lo - hi)) + rule.a.delay_us,
     ]
     sides = []
     for n, stream in enumerate((rule.a, rule.b)):

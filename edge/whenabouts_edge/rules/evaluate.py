@@ -146,16 +146,5 @@ def _started(rule: CompiledRule, before: "EdgeRules | None", limit: "int | None"
             if old == rule:
                 return join
     kept = rule.limit if limit is None else min(limit, rule.limit)
-    a, b = rule.a, rule.b
-    return StreamingJoin(
-        rule.lo_us,
-        rule.hi_us,
-        rule.p,
-        rule.q,
-        a.longest_us,
-        b.longest_us,
-        a.shortest_us,
-        b.shortest_us,
-        rule.key_equal,
-        kept,
-    )
+    lengths_a, lengths_b = [(side.shortest_us, side.longest_us) for side in (rule.a, rule.b)]
+    return StreamingJoin(rule.lo_us, rule.hi_us, rule.p, rule.q, lengths_a, lengths_b, rule.key_equal, kept)

@@ -42,7 +42,7 @@ def arrivals(draw):
 def test_every_prefix_gives_the_pairs_of_the_definition(condition, arrived, pi, rho, by_key):
     """Each pair once, with the later of its arrivals, whatever the order and the stated lengths."""
     lo, hi, p, q = condition
-    join = StreamingJoin(lo, hi, p, q, max(pi, rho), max(pi, rho), rho, rho, by_key)
+    join = StreamingJoin(lo, hi, p, q, *2 * [(rho, max(pi, rho))], by_key)
     seen = ([], [])
     for n, (side, t_min, t_max, key) in enumerate(arrived):
         pairs = join.push(side, n, t_min, t_max, key)
@@ -76,7 +76,7 @@ def test_forgetting_never_loses_a_pair(condition, run):
     """With frontiers as late as the delays allow, the pairs are those of the definition."""
     lo, hi, p, q = condition
     pi, delays, events = run
-    join = StreamingJoin(lo, hi, p, q, pi, pi)
+    join = StreamingJoin(lo, hi, p, q, (0, pi), (0, pi))
     pairs, expected, sides = set(), set(), ([], [])
     for n, (now, side, t_min, t_max) in enumerate(events):
         join.advance(now - delays[0], now - delays[1])
@@ -95,7 +95,7 @@ def test_forgetting_never_loses_a_pair(condition, run):
 @pytest.mark.parametrize("by_key", [False, True])
 def test_what_is_kept_stays_near_what_can_still_match(by_key):
     """A long run in order of time keeps the last window and at most a chunk or a third more, keys that are over among it."""
-    join = StreamingJoin(-100, 100, 4, 5, 10, 10, by_key=by_key)
+    join = StreamingJoin(-100, 100, 4, 5, (0, 10), (0, 10), by_key=by_key)
     most = 0
     for n in range(20_000):
         join.push(n % 2, n, n, n + 10, n // 500)
@@ -107,7 +107,7 @@ def test_what_is_kept_stays_near_what_can_still_match(by_key):
 
 def test_a_full_buffer_forgets_the_oldest_and_counts():
     """Beyond the limit a quarter goes, oldest first, over all keys; what is left still matches."""
-    join = StreamingJoin(-1000, 1000, 1, 1, 0, 0, by_key=True, limit=40)
+    join = StreamingJoin(-1000, 1000, 1, 1, (0, 0), (0, 0), by_key=True, limit=40)
     for n in range(200):
         join.push(0, n, n, n, n % 50)
         assert join.kept <= 40
@@ -118,7 +118,7 @@ def test_a_full_buffer_forgets_the_oldest_and_counts():
 
 def test_a_length_beyond_the_stated_one_is_matched_and_counted():
     """The stated lengths are 10 to 20; 0, 35 and one too long for any pair arrive."""
-    join = StreamingJoin(-50, 50, 1, 1, 20, 20, 10, 10)
+    join = StreamingJoin(-50, 50, 1, 1, (10, 20), (10, 20))
     join.push(0, "a", 0, 20)
     assert join.push(1, "point", 10, 10) == ["a"]
     assert join.push(1, "long", 0, 35) == ["a"]
@@ -128,7 +128,7 @@ def test_a_length_beyond_the_stated_one_is_matched_and_counted():
 
 def test_readings_before_the_frontier_join_what_is_left():
     """Late ones are counted and matched."""
-    join = StreamingJoin(-50, 50, 1, 1, 10, 10)
+    join = StreamingJoin(-50, 50, 1, 1, (0, 10), (0, 10))
     join.push(0, "a", 100, 110)
     join.advance(130, 130)
     assert join.push(1, "b", 100, 110) == ["a"]
@@ -137,12 +137,12 @@ def test_readings_before_the_frontier_join_what_is_left():
 
 @pytest.mark.parametrize(
     "wrong",
-    [(1, 0, 1, 2, 5, 5), (0, 1, 0, 2, 5, 5), (0, 1, 3, 2, 5, 5), (0, 1, 1, 2, -1, 5), (0, 1, 1, 2, 5, 5, 6)],
+    [(1, 0, 1, 2, (0, 5)), (0, 1, 0, 2, (0, 5)), (0, 1, 3, 2, (0, 5)), (0, 1, 1, 2, (-1, 5)), (0, 1, 1, 2, (6, 5))],
 )
 def test_parameters_that_make_no_sense_are_refused(wrong):
     """Limits in the wrong order, confidence outside (0, 1], lengths below 0 or in the wrong order."""
     with pytest.raises(ValueError, match="expected lo <= hi"):
-        StreamingJoin(*wrong)
+        StreamingJoin(*wrong, (0, 5))
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.sampled_from(THRESHOLDS))

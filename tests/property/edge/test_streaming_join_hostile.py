@@ -23,7 +23,7 @@ def decoded(data):
     assert decode_rules(encode_rules(site, gateway, rules)) == (site, gateway, rules)
     for r in rules:
         join = StreamingJoin(
-            r.lo_us, r.hi_us, r.p, r.q, r.a.longest_us, r.b.longest_us, r.a.shortest_us, r.b.shortest_us,
+            r.lo_us, r.hi_us, r.p, r.q, (r.a.shortest_us, r.a.longest_us), (r.b.shortest_us, r.b.longest_us),
             r.key_equal, r.limit,
         )  # fmt: skip
         join.push(0, 0, some.EPOCH_US, some.EPOCH_US, "key")

@@ -121,10 +121,8 @@ def test_the_compiled_rule_gives_the_pairs_of_the_rule():
         c.hi_us,
         c.p,
         c.q,
-        c.a.longest_us,
-        c.b.longest_us,
-        c.a.shortest_us,
-        c.b.shortest_us,
+        (c.a.shortest_us, c.a.longest_us),
+        (c.b.shortest_us, c.b.longest_us),
         c.key_equal,
         c.limit,
     )
