@@ -37,12 +37,10 @@ if TYPE_CHECKING:
     )
     from whenabouts_protocol.reading import Reading
     from whenabouts_protocol.topics import parse_topic, subscription, topic
-    from whenabouts_protocol.vector_clock import VectorClock
 
 __all__ = [
     "Reading",
     "Interval",
-    "VectorClock",
     "encode_batch",
     "decode_batch",
     "WireError",
@@ -89,6 +87,5 @@ if not TYPE_CHECKING:
             ),
             ("reading", "Reading"),
             ("topics", "parse_topic subscription topic"),
-            ("vector_clock", "VectorClock"),
         )
         return load(__name__, name, homes)

@@ -24,7 +24,7 @@ FLOORS = {
         "cbor streaming_join topics",
         "layout",
         "reading",
-        "group_state messages vector_clock",
+        "group_state messages",
     ],
     "whenabouts_cloud": [
         "arrays blobs broker display_time durable importers jobs.session landing metrics_file orderly_end progress svg",

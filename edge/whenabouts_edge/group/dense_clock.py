@@ -4,6 +4,9 @@ Readings are dated back: when a reading comes in, its event may lie before a pee
 the event does not follow from that message. So a message counts for an event only if it was received before the earliest
 moment of the event, and a state of this gateway only if it had certainly begun. Counts are kept with the moment from
 which they hold until no later event can have happened before that moment. All times are of the host's clock.
+
+State k of process i precedes state l of process j exactly if entry i of the clock of l is at least k + 1. After Mattern,
+Virtual Time and Global States of Distributed Systems (1989); a receipt is not a state, so it increments nothing.
 """
 
 MAX_LATER = 64  # steps kept; beyond it the newest two become one that counts from the later moment: less is claimed

@@ -9,8 +9,7 @@ from support.files.schema import pycddl_accepts
 from support.search import examples
 from whenabouts_protocol import cbor
 from whenabouts_protocol.messages.batch import MAX_BATCH_READINGS, decode_batch, encode_batch, encode_checked
-from whenabouts_protocol.reading import MAX_ATTRS, MAX_TEXT_BYTES, MAX_VALUE_BYTES, TIME_US_MAX, Reading
-from whenabouts_protocol.vector_clock import MAX_PROCESSES
+from whenabouts_protocol.reading import MAX_ATTRS, MAX_PROCESSES, MAX_TEXT_BYTES, MAX_VALUE_BYTES, TIME_US_MAX, Reading
 
 
 @settings(max_examples=examples(100), deadline=None)

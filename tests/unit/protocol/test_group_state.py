@@ -4,7 +4,7 @@ import pytest
 
 from whenabouts_protocol import Reading, decode_batch, encode_batch
 from whenabouts_protocol.group_state import LocalState, attrs_of, state_of, view_number
-from whenabouts_protocol.vector_clock import MAX_PROCESSES
+from whenabouts_protocol.reading import MAX_PROCESSES
 
 VIEW = view_number([("phone", 1), ("rfid", 7), ("wall", 3)])
 
