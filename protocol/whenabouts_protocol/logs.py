@@ -39,7 +39,7 @@ class Log:
         self._write(logging.ERROR, event, text, fields)
 
     def exception(self, event: str, text: str = "", /, **fields: object) -> None:
-        """As `error`, with the traceback of the exception being handled."""
+        """Log an error with the traceback of the exception being handled."""
         self._write(logging.ERROR, event, text, fields, traceback=True)
 
     def _write(self, level: int, event: str, text: str, fields: dict[str, object], traceback: bool = False) -> None:

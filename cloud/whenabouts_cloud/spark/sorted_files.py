@@ -46,7 +46,7 @@ PLAIN_STAMPS = Columns()
 
 
 class Fold(NamedTuple):
-    """What a task returns instead of the pairs of a slab.
+    """Result that a task returns instead of the pairs of a slab.
 
     `of` is a function from the columns of both sides and the pairs (i, j), in chunks with reused arrays, to a table with the
     columns of `schema`, which Spark parses.

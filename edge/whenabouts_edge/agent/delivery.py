@@ -128,7 +128,7 @@ class Delivery:
         self.uplink.heartbeat(encode_heartbeat(heartbeat))
 
     def status(self) -> dict[str, Any]:
-        """For the status file."""
+        """Fields of the status file."""
         uplink = self.uplink
         return {
             "connected": uplink.connected,

@@ -162,7 +162,7 @@ class Store:
 
 
 def _fitting(pending_readings: "list[PendingReading]") -> int:
-    """Most of these that may fit in a message, by their texts and least rows: a board cannot encode more to find out."""
+    """Number of the first readings that fit one message, by estimates: a board lacks the memory to encode and measure."""
     size = 0
     for n, pending in enumerate(pending_readings):
         size += ROW_BYTES_MIN + _characters(pending.key) + _characters(pending.value)

@@ -275,7 +275,7 @@ class LineConfig:
 
 @dataclass(frozen=True, slots=True)
 class PresenceConfig:
-    """When a tag counts as having left a reader, and the stream of presence readings."""
+    """Time after which a tag counts as having left a reader, and the stream of presence readings."""
 
     stream: str
     leave_ms: int

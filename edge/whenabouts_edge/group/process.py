@@ -151,7 +151,7 @@ class GroupProcess:
             self.merged += 1
 
     def _hold(self, now_us: int, gateway: str, boot: int, state: "LocalState") -> None:
-        """Keep a state of another view. One of the next view ends the wait for further members."""
+        """Keep a state of another view. If it is the next view, begin that without waiting for further members."""
         self.counters["other_view"] += 1
         self._held.append((now_us, gateway, boot, state))
         self._held = self._held[-self._most :]

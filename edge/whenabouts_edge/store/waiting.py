@@ -90,7 +90,7 @@ class WaitingRows:
             self._db.executemany("DELETE FROM waiting WHERE row = ?", [(row,) for row in rows])
 
     def left(self, rows: Sequence[int]) -> None:
-        """Note that the transaction that deleted these rows is done."""
+        """Forget these rows: the transaction that deleted them is done."""
         self._gone.update(row for row in rows if row > self._written)
 
     def read(self, site: str, gateway: str) -> list[PendingReading]:

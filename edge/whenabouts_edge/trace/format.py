@@ -46,7 +46,7 @@ class TraceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where and when a trace was taken; None for unknown values."""
+    """Place and time of a recording; None for unknown values."""
 
     port: str
     monotonic_ns: int = 0

@@ -96,9 +96,10 @@ class Demo:
         sites = {reader.gateway: reader.site for reader in self._source.readers}
         for gateway, site in sites.items():
             clock = self._world.clocks[gateway]
-            port = self._uplinks[gateway].port if gateway in self._uplinks else None
+            broker = ("127.0.0.1", self._uplinks[gateway].port) if gateway in self._uplinks else None
             more = "".join(post.configuration(GROUP, POSTS) for post in self._posts if post.reader.gateway == gateway)
-            stack.configure_agent(site, gateway, self._source.tables(gateway), clock, self._clock, port=port, more=more)
+            tables = self._source.tables(gateway)
+            stack.configure_agent(site, gateway, tables, clock, self._clock, more=more, broker=broker)
             stack.start_agent(gateway)
             kinds = ", ".join(f"{r.name} ({r.model})" for r in self._source.readers if r.gateway == gateway)
             self.say(

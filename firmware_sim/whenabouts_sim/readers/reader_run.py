@@ -32,7 +32,7 @@ TURN_S = 0.05
 
 @dataclass(frozen=True)
 class Kind:
-    """How to make a reader of a kind, how many bytes its keys have, and the least time between two sightings."""
+    """Maker of a kind of reader, the bytes of its keys, and the least time between two sightings."""
 
     core: Callable[[str, int, Faults], ReaderCore]
     key_bytes: int

@@ -200,7 +200,7 @@ def mosquitto_config(port: int, directory: Path) -> str:
 
 
 def _written_ns(path: Path) -> int | None:
-    """When the file was last replaced, None while there is none."""
+    """Time at which the file was last replaced, None while there is none."""
     return path.stat().st_mtime_ns if path.exists() else None
 
 

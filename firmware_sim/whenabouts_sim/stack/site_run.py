@@ -56,7 +56,7 @@ class SiteRun:
         sites = {reader.gateway: reader.site for reader in readers.readers}
         for gateway, site in sites.items():
             clock = self._world.clocks[gateway]
-            stack.configure_agent(site, gateway, readers.tables(gateway), clock, self._clock, port=port, host=host)
+            stack.configure_agent(site, gateway, readers.tables(gateway), clock, self._clock, broker=(host, port))
             stack.start_agent(gateway)
             names = ", ".join(f"{r.name} ({r.model})" for r in readers.readers if r.gateway == gateway)
             self._say(f"agent {site}/{gateway}: {names}; clock wrong by {clock.offset_us / 1000:+.0f} ms")

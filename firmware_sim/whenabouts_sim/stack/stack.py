@@ -146,15 +146,17 @@ class Stack:
         clock: GatewayClock,
         sim_clock: SimClock,
         resend_s: int = 2,
-        port: int | None = None,
         more: str = "",
-        host: str = "127.0.0.1",
+        broker: tuple[str, int] | None = None,
     ) -> Path:
-        """Write the agent's configuration; each reader gives the keys of its table. `host`, `port`: instead of the broker's;
-        `more`: text of further tables."""
+        """Write the agent's configuration; each reader gives the keys of its table.
+
+        `broker`: host and port, instead of those of the stack's broker; `more`: text of further tables.
+        """
+        host, port = broker or ("127.0.0.1", self.broker.port)
         lines = [
             f'site = "{site}"', f'gateway = "{gateway}"', f'state_dir = "{self.state_dir(gateway)}"',
-            "[broker]", f'host = "{host}"', f"port = {port or self.broker.port}", f"resend_s = {resend_s}",
+            "[broker]", f'host = "{host}"', f"port = {port}", f"resend_s = {resend_s}",
             "[clock]", 'source = "sim"', f"offset_us = {clock.offset_us}", f"drift_ppm = {clock.drift_ppm}",
             f"base_bound_us = {clock.base_bound_us}", f"assumed_drift_ppm = {clock.assumed_drift_ppm}",
             *(f"{key} = {value}" for key, value in sim_clock.as_dict().items()),
@@ -168,7 +170,7 @@ class Stack:
         return path
 
     def state_dir(self, gateway: str) -> Path:
-        """Where the agent of a gateway keeps its spool and status."""
+        """Folder in which the agent of a gateway keeps its spool and status."""
         return self.folder / "state" / gateway
 
     def start_agent(self, gateway: str) -> Part:

@@ -78,7 +78,7 @@ class LoadStep:
         return "nothing was used up; messages waited for the ingest's files"
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The figures as JSON types."""
         return {**asdict(self), "bends": self.bends, "limit": self.limit if self.bends else ""}
 
 

@@ -55,7 +55,7 @@ class SwarmResult:
         return self.made == self.landed and not (self.repeated or self.missing or self.different)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The report as JSON types."""
         truth = ("gateways", "broker", "made", "landed", "repeated", "missing", "different", "reconnects", "exact")
         good = [step for step in self.steps if not step.bends]
         return {
@@ -65,7 +65,7 @@ class SwarmResult:
         }
 
     def text(self) -> str:
-        """For people."""
+        """The report as text."""
         reported = "every one landed exactly once" if self.exact else "NOT as it was made"
         return (
             f"broker: {self.broker}\n{table(self.gateways, self.steps, WANTED)}\n"

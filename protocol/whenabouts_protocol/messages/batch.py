@@ -56,7 +56,7 @@ def encode_batch(readings: "list[Reading]") -> bytes:
 
 
 def encode_checked(readings: "list[Reading]") -> bytes:
-    """As `encode_batch`, for readings whose fields were checked before and have not changed since.
+    """Encode readings whose fields were checked before and have not changed since; see `encode_batch`.
 
     Raises:
         WireError: no readings, too many, several origins, or a message above MAX_MESSAGE_BYTES.

@@ -396,5 +396,5 @@ def recent_from(pool: Array, begin: int, end: int, t: int) -> Any:
 
 @compiled_noref
 def reach_back(meta: Array, pool: Array) -> Any:
-    """How much earlier than its end an event may begin: the longest stamp seen; 0 among points."""
+    """The longest stamp seen: an event begins at most so much before its end; 0 if all are points."""
     return meta[META.longest] if pool.shape[1] == INTERVAL_WIDTH else 0

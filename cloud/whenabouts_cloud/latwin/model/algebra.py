@@ -18,7 +18,7 @@ PUSH, AND_LEAF, OR_LEAF, AND, OR, NOT, COUNT, ADD, AT_LEAST, NOTHING, EVERYTHING
 
 
 class Leaf(NamedTuple):
-    """Where the words of a leaf lie."""
+    """Places of the words of a leaf."""
 
     begin: int  # of its words among those of all leaves
     leading: int  # number of leading processes that it depends on

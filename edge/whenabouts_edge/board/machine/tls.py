@@ -72,7 +72,7 @@ class Tls(Tcp):
         return self._tried(self._line.write, data) or 0
 
     def read(self) -> "bytes | None":
-        """Like `Tcp.read`."""
+        """Decrypted bytes that have arrived; see `Tcp.read`."""
         data: bytes | None = self._tried(self._line.read, READ_BYTES)
         return data
 
