@@ -14,7 +14,7 @@ from whenabouts_cloud import shard
 from whenabouts_cloud.cep.shard import results as matches
 from whenabouts_cloud.cli import main as cloud
 from whenabouts_cloud.correlation import pairs
-from whenabouts_cloud.ingest.bridge import Counters
+from whenabouts_cloud.ingest.ingest_counters import Counters, GatewayCounters
 from whenabouts_cloud.ingest.metrics import metrics as ingest_metrics
 from whenabouts_cloud.jobs.metrics import metrics as job_metrics
 from whenabouts_cloud.landing import schema as landing
@@ -205,7 +205,10 @@ def test_operating_names_every_metric_and_counter():
     assert len(names) > 15
     for metric in job_metrics([], 0):
         names.add(metric.name.removeprefix("whenabouts_job_") + "_total" * (metric.type == "counter"))
-    names |= {m.name.removeprefix("whenabouts_ingest_") for m in ingest_metrics(Counters(), {}, {}, 0, 0, True)}
+    names |= {
+        m.name.removeprefix("whenabouts_ingest_")
+        for m in ingest_metrics(Counters(), GatewayCounters(), {}, {}, 0, 0, True)
+    }
     assert {name for name in names | set(Counters.__dataclass_fields__) if f"`{name}`" not in text} == set()
 
 

@@ -20,7 +20,8 @@ from whenabouts_cloud.importers.feeder import read_feeder
 from whenabouts_cloud.importers.orfid import read_orfid
 from whenabouts_cloud.importers.side_output import NoLogError, SideOutput
 from whenabouts_cloud.ingest.landing_writer import Landing, LandingError
-from whenabouts_cloud.ingest.ledger import Ledger, LedgerFull, as_ranges, ledger_name
+from whenabouts_cloud.ingest.ledger import Ledger, LedgerFull, ledger_name
+from whenabouts_cloud.ingest.ranges import as_ranges
 from whenabouts_cloud.progress import progress
 from whenabouts_protocol import Reading
 from whenabouts_protocol.topics import is_name
@@ -98,7 +99,7 @@ def _land(kind: str, files: tuple[Path, ...], read: Read, landing: Path, now_us:
         store = Landing(landing)
         try:
             ledger = Ledger()
-            ledger.land(store.recover())
+            store.recover_into(ledger)
             for file, readings, side_output in parsed:
                 kept = _keep(store, f"{kind}-{file.stem}", side_output) if side_output else None
                 _report(_import(store, ledger, file, readings, side_output, kept, now_us), as_json)
@@ -145,7 +146,7 @@ def _import(
             store.write(part, ranges, now_us)
             ledger.land(ranges)
             if store.snapshot_due():
-                store.snapshot(ledger.landed_ranges())
+                store.snapshot(ledger.landed_ranges(), ledger.closed_boots())
             advance(len(part))
     return {
         "file": str(file),

@@ -1,6 +1,7 @@
 """`whenabouts-cloud ingest`: land readings from the broker."""
 
 import json
+import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +14,7 @@ from whenabouts_cloud.commands.options import log_format_option, metrics_file_op
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing_writer import Landing, LandingError
 from whenabouts_cloud.ingest.metrics import metrics
+from whenabouts_cloud.ingest.owners import Owners, OwnersError, OwnersFile, read_owners
 from whenabouts_cloud.ingest.service import IngestService
 from whenabouts_cloud.metrics_file import MetricsFile
 from whenabouts_cloud.orderly_end import orderly_end
@@ -21,6 +23,7 @@ from whenabouts_protocol.logs import Log, write_logs
 log = Log(__name__)
 
 REPORT_S = 2.0
+SWITCH_S = 0.0005  # between threads: with Python's 5 ms, each read of the socket waits as long for a busy flush
 END_S = 15.0  # far longer than a flush and a disconnect take
 
 
@@ -29,6 +32,18 @@ END_S = 15.0  # far longer than a flush and a disconnect take
 @written_landing_option
 @click.option("--client-id", help="Name of the session at the broker; kept in the landing by default.")
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stdout.")
+@click.option(
+    "--gateways",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File that says which gateway may publish which streams; read again when it changes. Others are refused.",
+)
+@click.option(
+    "--ahead-margin-s",
+    type=click.IntRange(min=0),
+    default=600,
+    show_default=True,
+    help="Readings that begin later than now and this go to LANDING/_ahead.",
+)
 @metrics_file_option("every 2 s")
 @log_format_option
 def ingest(
@@ -41,6 +56,8 @@ def ingest(
     cert_file: str | None,
     key_file: str | None,
     as_json: bool,
+    gateways: Path | None,
+    ahead_margin_s: int,
     metrics_file: Path | None,
     log_format: str,
 ) -> None:
@@ -54,20 +71,29 @@ def ingest(
     Example:  whenabouts-cloud ingest --broker localhost:1883 --landing ./landing
     """
     write_logs(log_format)
+    sys.setswitchinterval(SWITCH_S)
     asking = credentials(username, password_file, ca_file, cert_file, key_file)
     try:
+        owners = Owners() if gateways is None else Owners(read_owners(gateways))
         store = Landing(landing)
-        bridge = Bridge(store)
-    except LandingError as error:
+        bridge = Bridge(store, owners=owners, ahead_margin_us=ahead_margin_s * 1_000_000)
+    except (LandingError, OwnersError) as error:
         raise click.ClickException(str(error)) from None
     name = client_id or f"wa-ingest-{store.session}"
     service = IngestService(*broker, bridge, name, asking)
     report = _Reporter(bridge, service, as_json, None if metrics_file is None else MetricsFile(metrics_file))
+    watched = None if gateways is None else OwnersFile(gateways, owners)
+
+    def tick() -> None:
+        if watched is not None:
+            watched.look()
+        report.tick()
+
     with orderly_end(service.stop, END_S):
         try:
             service.connect()
             log.info("ingest.started", landing=landing)
-            service.run(report.tick, REPORT_S)
+            service.run(tick, REPORT_S)
         except BrokerError as error:
             raise click.ClickException(str(error)) from None
         finally:
@@ -79,6 +105,7 @@ def ingest(
 QUIET = ("messages", "files", "frontiers")  # change with every message, or mean nothing to a person
 SHOWN = {
     "repeats": "repeats", "conflicts": "conflicts", "refused": "refused at gateways", "invalid": "invalid at gateways",
+    "ahead": "from the future", "over_budget": "messages over budget",
     "forgotten": "numbers confirmed elsewhere", "clocks_ahead": "gateways with a clock ahead",
     "qos0_dropped": "messages of QoS 0 dropped", "dead_dropped": "dead letters not kept",
 }  # fmt: skip
@@ -124,6 +151,6 @@ class _Reporter:
         if self._metrics_file is not None:
             bridge, service = self._bridge, self._service
             self._metrics_file.write(metrics(
-                bridge.counters, bridge.dead_letters(), bridge.frontiers(), time.time_ns() // 1000, service.dropped,
-                service.connected,
+                bridge.counters, bridge.by_gateway, bridge.dead_letters(), bridge.frontiers(), time.time_ns() // 1000,
+                service.dropped, service.connected,
             ))  # fmt: skip

@@ -1,21 +1,25 @@
 """The ingest's core between broker and landing: processes each message and decides when to acknowledge it.
 
 A message may be acknowledged to the broker only when all its content is durable: its readings in a Parquet file, or the
-message itself in the dead letters. Then the gateway gets an acknowledgement of how far its numbers are complete. A gateway's
-frontier counts only when every number that its heartbeat named has landed.
+message itself in the dead letters. Then the gateway gets an acknowledgement of how far its numbers are complete. What is
+refused gets none, so it stays in the gateway's spool.
 
 The driver calls `take` for each message, `flush` when enough has gathered, and sends the acknowledgements flush returns.
 """
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from whenabouts_cloud.frontier.times import INT64_MIN
+from whenabouts_cloud.ingest.announcements import Gateway, Gateways, OverBudget
 from whenabouts_cloud.ingest.dead_letters import DeadLetters
+from whenabouts_cloud.ingest.ingest_counters import Counters, GatewayCounters
 from whenabouts_cloud.ingest.landing_writer import Landing
-from whenabouts_cloud.ingest.ledger import Ledger, LedgerFull, as_ranges, ledger_name
+from whenabouts_cloud.ingest.ledger import Ledger, LedgerFull, ledger_name
+from whenabouts_cloud.ingest.owners import Owners
+from whenabouts_cloud.ingest.ranges import as_ranges, runs
+from whenabouts_cloud.landing.schema import AHEAD_DIR
 from whenabouts_protocol import (
     Ack,
     Heartbeat,
@@ -27,33 +31,17 @@ from whenabouts_protocol import (
     parse_topic,
 )  # fmt: skip
 from whenabouts_protocol.logs import Log
+from whenabouts_protocol.messages.compiled_rule import decode_rules
 
-MAX_GATEWAYS = 100_000  # whose births and frontiers are remembered
 MAX_RECENT = 100_000  # contents remembered to distinguish a repeat from a conflict
 MAX_ACK_BOOTS = 16  # newest boots that an acknowledgement names
+MAX_SHOWN_RUNS = 8  # of numbers, in the text of a dead letter
 FRONTIER_EVERY_US = 1_000_000
-AHEAD_US = 1_000_000  # a gateway further ahead of the present is reported
+AHEAD_MARGIN_US = 600_000_000  # readings that begin later than now and this go to the side output
+CLOCK_AHEAD_US = 1_000_000  # a gateway whose watermark is further ahead of the present is reported
+READING_BYTES = 400  # of a reading in memory, beside its texts
 
-Gateway = tuple[str, str]  # site, gateway
 log = Log(__name__)
-
-
-@dataclass(slots=True)
-class Counters:
-    """Counts since the start."""
-
-    messages: int = 0
-    landed: int = 0
-    repeats: int = 0
-    conflicts: int = 0
-    dead: int = 0
-    dead_dropped: int = 0
-    files: int = 0
-    frontiers: int = 0
-    forgotten: int = 0  # numbers that gateways no longer keep and that never landed here
-    clocks_ahead: int = 0  # gateways whose watermark was ahead of this machine's clock
-    refused: int = 0  # readings that gateways had no room for, from their heartbeats
-    invalid: int = 0  # invalid data of readers, from heartbeats
 
 
 @dataclass(slots=True)
@@ -65,25 +53,36 @@ class Flushed:
 
 
 class Bridge:
-    """Takes messages, lands readings. now_us gives UTC in microseconds for arrival times."""
+    """Takes messages, lands readings. now_us gives UTC in microseconds for arrival times.
 
-    def __init__(self, landing: Landing, now_us: Callable[[], int] = lambda: time.time_ns() // 1000) -> None:
-        self._landing, self._now_us = landing, now_us
+    owners: which gateway may publish which streams. Readings that begin later than now + ahead_margin_us go to the side
+    output.
+    """
+
+    def __init__(
+        self,
+        landing: Landing,
+        now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+        owners: Owners | None = None,
+        ahead_margin_us: int = AHEAD_MARGIN_US,
+    ) -> None:
+        self._landing, self._now_us, self._ahead_margin_us = landing, now_us, ahead_margin_us
+        self._owners = Owners() if owners is None else owners
+        self._owners.restore(landing.read_sent_rules())
+        self._sent_changed = False
         self._ledger = Ledger()
-        self._ledger.land(landing.recover())
+        landing.recover_into(self._ledger)
+        self._gateways = Gateways(self._ledger)
         self._dead = DeadLetters(landing.folder / "_dead")
-        self._readings: list[Reading] = []
+        self._waiting: dict[str, list[Reading]] = {"": [], AHEAD_DIR: []}  # by folder in the landing
         self._bytes = 0
         self._reported_conflicts = 0
         self._tokens: list[object] = []
         self._to_ack: dict[Gateway, set[int]] = {}
-        self._streams: dict[Gateway, list[str]] = {}
-        self._heartbeats: dict[Gateway, list[Heartbeat]] = {}  # the one waited for, and the newest
-        self._frontiers: dict[Gateway, int] = {}
         self._frontiers_written_us = 0
-        self._ahead: set[Gateway] = set()
+        self._clocks_ahead: set[Gateway] = set()
         self._recent: OrderedDict[tuple[str, str, int, int], int] = OrderedDict()
-        self.counters = Counters()
+        self.counters, self.by_gateway = Counters(), GatewayCounters()
 
     @property
     def waiting(self) -> int:
@@ -93,12 +92,12 @@ class Bridge:
     @property
     def waiting_readings(self) -> int:
         """Number of readings taken but not durable yet."""
-        return len(self._readings)
+        return sum(map(len, self._waiting.values()))
 
     @property
     def waiting_bytes(self) -> int:
-        """Size of the messages taken but not durable yet."""
-        return self._bytes
+        """Size of what was taken but is not durable yet: messages, readings with all that they share, dead letters."""
+        return self._bytes + self._dead.waiting_bytes
 
     def dead_letters(self) -> dict[str, int]:
         """Number of dead letters since the start, by reason."""
@@ -106,7 +105,7 @@ class Bridge:
 
     def frontiers(self) -> dict[Gateway, int]:
         """The time before which all readings of a gateway have landed, by gateway, us since 1970 UTC."""
-        return dict(self._frontiers)
+        return dict(self._gateways.frontiers)
 
     def take(self, topic: str, payload: bytes, token: object) -> None:
         """Take one message; the flush that makes it durable returns token. Its content never raises."""
@@ -122,27 +121,36 @@ class Bridge:
             self._bury(topic, payload, "undecodable", str(error))
         except _Refused as error:
             self._bury(topic, payload, error.reason, str(error))
-        except LedgerFull as error:
-            self._bury(topic, payload, "numbering", str(error))
+        except (LedgerFull, OverBudget) as error:
+            self.counters.over_budget += 1
+            self.by_gateway.over_budget.add(place[:2] if place else ("", ""), 1)
+            self._bury(topic, payload, "numbering" if isinstance(error, LedgerFull) else "over_budget", str(error))
+
+    def refused(self, messages: Mapping[str, int]) -> None:
+        """Note messages that were refused before they were taken, by the topic of their gateway: one dead letter each."""
+        for sender, count in messages.items():
+            place = parse_topic(f"{sender}/obs")
+            self.counters.over_budget += count
+            self.by_gateway.over_budget.add(place[:2] if place else ("", ""), count)
+            text = f"refused {count} messages: more of this gateway waited than one may have; its spool keeps them"
+            self._bury(f"{sender}/obs", b"", "over_budget", text)
 
     def flush(self) -> Flushed:
         """Make everything taken durable.
 
         Raises:
-            OSError: the landing cannot be written; all is kept and the next flush tries again.
+            OSError: the landing cannot be written; what was not written is kept and the next flush tries again.
         """
         now_us = self._now_us()
-        if self._readings:
-            ranges = as_ranges((ledger_name(r.site, r.gateway), r.boot, r.seq) for r in self._readings)
-            self._landing.write(self._readings, ranges, now_us)
-            self._ledger.land(ranges)
-            self.counters.landed += len(self._readings)
-            self.counters.files += 1
-            self._readings = []
+        for output in self._waiting:
+            self._land(output, now_us)
         self._dead.flush()
         self.counters.dead_dropped = self._dead.dropped
+        if self._sent_changed:
+            self._landing.write_sent_rules(self._owners.snapshot())
+            self._sent_changed = False
         if self._landing.snapshot_due():
-            self._landing.snapshot(self._ledger.landed_ranges())
+            self._landing.snapshot(self._ledger.landed_ranges(), self._ledger.closed_boots())
             self._landing.drop_old_frontiers(now_us)
         self._write_frontiers(now_us)
         self._report_conflicts()
@@ -151,7 +159,27 @@ class Bridge:
         self._tokens, self._to_ack, self._bytes = [], {}, 0
         return done
 
+    def _land(self, output: str, now_us: int) -> None:
+        readings = self._waiting[output]
+        if not readings:
+            return
+        ranges = as_ranges((ledger_name(r.site, r.gateway), r.boot, r.seq) for r in readings)
+        self._landing.write(readings, ranges, now_us, output)
+        self._ledger.land(ranges)
+        self.counters.files += 1
+        if output == AHEAD_DIR:
+            self.counters.ahead += len(readings)
+        else:
+            self.counters.landed += len(readings)
+        self._waiting[output] = []
+
     def _take_by_topic(self, topic: str, leaf: str, origin: Gateway, payload: bytes) -> None:
+        if leaf == "rules":
+            self._take_rules(origin, payload)
+            return
+        refusal = self._owners.refusal(origin)
+        if refusal is not None:
+            raise _Refused("gateway", f"{'/'.join(origin)} {refusal}")
         if leaf == "obs":
             self._take_batch(topic, origin, payload)
         elif leaf == "heartbeat":
@@ -159,30 +187,66 @@ class Bridge:
         elif leaf == "birth":
             birth = decode_birth(payload)
             _check_origin(origin, (birth.site, birth.gateway))
-            if origin in self._streams or len(self._streams) < MAX_GATEWAYS:
-                self._streams[origin] = [str(stream[0]) for stream in birth.streams]
+            streams = [str(stream[0]) for stream in birth.streams]
+            self._gateways.born(origin, birth, [name for name in streams if self._owners.may_publish(origin, name)])
         else:
             raise _Refused("topic", f"found leaf {leaf}, expected obs, heartbeat or birth")
+
+    def _take_rules(self, origin: Gateway, payload: bytes) -> None:
+        """Note which derived streams a gateway may publish; an empty payload removes its rules at the broker."""
+        if payload:
+            site, gateway, rules = decode_rules(payload)
+            _check_origin(origin, (site, gateway))
+            self._sent_changed |= self._owners.note_sent(origin, [rule.derived for rule in rules])
 
     def _take_batch(self, topic: str, origin: Gateway, payload: bytes) -> None:
         readings = decode_batch(payload)
         first = readings[0]
         _check_origin(origin, (first.site, first.gateway))
+        readings = self._owned(topic, origin, payload, readings)
+        if not readings:
+            return
         new = self._ledger.admit(ledger_name(*origin), first.boot, [r.seq for r in readings])
+        latest_us = self._now_us() + self._ahead_margin_us
+        conflicts, ahead = [], 0
         for reading, is_new in zip(readings, new, strict=True):
             digest = _digest(reading)
             if is_new:
                 self._recent[reading.site, *reading.identity] = digest
-                self._readings.append(reading)
+                ahead += reading.t_min > latest_us
+                self._waiting[AHEAD_DIR if reading.t_min > latest_us else ""].append(reading)
+                self._bytes += _size(reading)
                 continue
             self.counters.repeats += 1
             if self._recent.get((reading.site, *reading.identity), digest) != digest:
-                self.counters.conflicts += 1
-                text = f"boot {reading.boot} number {reading.seq} came with another content before; the first one stays"
-                self._bury(topic, repr(reading).encode(), "conflict", text)
+                conflicts.append(reading)
+        if conflicts:
+            self._bury_conflicts(topic, conflicts)
+        if ahead:
+            self._note_ahead(origin, ahead)
         while len(self._recent) > MAX_RECENT:
             self._recent.popitem(last=False)
         self._to_ack.setdefault(origin, set()).add(first.boot)
+
+    def _owned(self, topic: str, origin: Gateway, payload: bytes, readings: list[Reading]) -> list[Reading]:
+        """Those readings whose stream the gateway may publish; a dead letter tells of the others."""
+        allowed = {r.stream for r in readings}
+        refused = {stream for stream in allowed if not self._owners.may_publish(origin, stream)}
+        if not refused:
+            return readings
+        others = [r for r in readings if r.stream in refused]
+        text = f"{'/'.join(origin)} may not publish {min(refused)!r}; not taken: {_shown(others)}"
+        self._bury(topic, payload, "stream", text)
+        return [r for r in readings if r.stream not in refused]
+
+    def _bury_conflicts(self, topic: str, conflicts: list[Reading]) -> None:
+        """One dead letter for all conflicts of a message, with the first in full."""
+        self.counters.conflicts += len(conflicts)
+        first = conflicts[0]
+        text = f"boot {first.boot} number {first.seq} came with another content before; the first one stays"
+        if len(conflicts) > 1:
+            text += f"; so did {len(conflicts)} readings of this message: {_shown(conflicts)}"
+        self._bury(topic, repr(first).encode(), "conflict", text)
 
     def _report_conflicts(self) -> None:
         """Log conflicts, at most once a flush: readings with a known identity and another content."""
@@ -194,26 +258,34 @@ class Bridge:
             )  # fmt: skip
         self._reported_conflicts = self.counters.conflicts
 
+    def _note_ahead(self, origin: Gateway, readings: int) -> None:
+        if origin not in self.by_gateway.ahead.counts:
+            log.error(
+                "gateway.readings_ahead", "they begin in the future and are in _ahead; check its clock and this machine's",
+                gateway="/".join(origin), readings=readings,
+            )  # fmt: skip
+        self.by_gateway.ahead.add(origin, readings)
+
     def _take_heartbeat(self, origin: Gateway, payload: bytes) -> None:
         heartbeat = decode_heartbeat(payload)
         _check_origin(origin, (heartbeat.site, heartbeat.gateway))
+        now_us = self._now_us()
+        kept_from = {boot: self._gateways.first_kept(origin, boot) for boot in heartbeat.published}
+        before = self._gateways.heard(origin, heartbeat, now_us)
+        self._count_lost(origin, before, heartbeat)
+        self._note_clock_ahead(origin, heartbeat.frontier_us, now_us)
         for boot, (first, _) in heartbeat.published.items():
-            reach = self._ledger.reach(ledger_name(*origin), boot)
+            reach = self._ledger.reach(ledger_name(*origin), boot, kept_from[boot])
             if reach < first - 1:
+                self._to_ack.setdefault(origin, set()).add(boot)
                 self.counters.forgotten += first - 1 - reach
                 log.warning(
                     "gateway.numbers_elsewhere", "these were confirmed elsewhere and are not waited for",
                     gateway="/".join(origin), boot=boot, first=reach + 1, last=first - 1,
                 )  # fmt: skip
-                self._ledger.forget_before(ledger_name(*origin), boot, first)
-                self._to_ack.setdefault(origin, set()).add(boot)
-        if origin in self._heartbeats or len(self._heartbeats) < MAX_GATEWAYS:
-            self._count_lost(origin, heartbeat)
-            self._heartbeats[origin] = [*self._heartbeats.get(origin, [])[:1], heartbeat]
 
-    def _count_lost(self, origin: Gateway, heartbeat: Heartbeat) -> None:
+    def _count_lost(self, origin: Gateway, before: Heartbeat | None, heartbeat: Heartbeat) -> None:
         """Count what the gateway lost since its previous heartbeat; warn when losses begin."""
-        before = self._heartbeats[origin][-1] if origin in self._heartbeats else None
         for what, why in (("refused", "its spool is full"), ("invalid", "its readers send invalid data")):
             known = getattr(before, what) or 0 if before is not None and before.boot == heartbeat.boot else 0
             new = (getattr(heartbeat, what) or 0) - known
@@ -227,60 +299,37 @@ class Bridge:
                         readings=new,
                     )
 
-    def _ack(self, origin: Gateway, boots: set[int]) -> Ack:
-        newest = sorted(boots)[-MAX_ACK_BOOTS:]
-        reaches = {boot: self._ledger.reach(ledger_name(*origin), boot) for boot in newest}
-        return Ack(*origin, {boot: reach for boot, reach in reaches.items() if reach >= 0})
-
-    def _write_frontiers(self, now_us: int) -> None:
-        if 0 <= now_us - self._frontiers_written_us < FRONTIER_EVERY_US:
-            return
-        moved = {}
-        for origin, heartbeats in self._heartbeats.items():
-            frontier_us = self._not_ahead(origin, self._fulfilled(origin, heartbeats), now_us)
-            if frontier_us is not None and frontier_us > self._frontiers.get(origin, INT64_MIN):
-                moved[origin] = frontier_us
-        if not moved:
-            return
-        self._landing.write_frontiers(
-            [
-                {"site": origin[0], "gateway": origin[1], "frontier_us": frontier_us, "streams": self._streams[origin],
-                 "landed_us": now_us}
-                for origin, frontier_us in moved.items()
-            ]
-        )  # fmt: skip
-        self._frontiers.update(moved)
-        self._frontiers_written_us = now_us
-        self.counters.frontiers += len(moved)
-
-    def _not_ahead(self, origin: Gateway, frontier_us: int | None, now_us: int) -> int | None:
-        """Cap a watermark at the present: one gateway with a clock ahead would make all others late forever."""
-        if frontier_us is None or frontier_us <= now_us:
-            return frontier_us
-        if frontier_us > now_us + AHEAD_US and origin not in self._ahead:
-            self._ahead.add(origin)
+    def _note_clock_ahead(self, origin: Gateway, frontier_us: int | None, now_us: int) -> None:
+        if frontier_us is not None and frontier_us > now_us + CLOCK_AHEAD_US and origin not in self._clocks_ahead:
+            self._clocks_ahead.add(origin)
             self.counters.clocks_ahead += 1
             log.error(
                 "gateway.clock_ahead", "its clock is ahead of this machine's; check both",
                 gateway="/".join(origin), ahead_s=round((frontier_us - now_us) / 1e6, 1),
             )  # fmt: skip
-        return now_us
 
-    def _fulfilled(self, origin: Gateway, heartbeats: list[Heartbeat]) -> int | None:
-        """The frontier of the newest heartbeat whose numbers have all landed; None without one or without a birth.
+    def _ack(self, origin: Gateway, boots: set[int]) -> Ack:
+        reaches = {boot: self._confirmed(origin, boot) for boot in sorted(boots)[-MAX_ACK_BOOTS:]}
+        return Ack(*origin, {boot: reach for boot, reach in reaches.items() if reach >= 0})
 
-        A heartbeat may overtake earlier readings. During a backlog the newest heartbeat may never be fulfilled in time, so
-        one older heartbeat is kept until it is fulfilled.
+    def _confirmed(self, origin: Gateway, boot: int) -> int:
+        """The number up to which a gateway may forget a boot, -1 for none: the last of those that landed here without a gap,
+        from the first or from the lowest that the gateway still keeps.
         """
-        if origin not in self._streams:
-            return None
-        for at in reversed(range(len(heartbeats))):
-            published = heartbeats[at].published.items()
-            if all(self._ledger.reach(ledger_name(*origin), boot) >= last for boot, (_, last) in published):
-                frontier_us = heartbeats[at].frontier_us
-                del heartbeats[:-1]  # wait for the newest next
-                return frontier_us
-        return None
+        name, first = ledger_name(*origin), self._gateways.first_kept(origin, boot)
+        reach = self._ledger.reach(name, boot, first)
+        return reach if reach >= first else self._ledger.reach(name, boot)
+
+    def _write_frontiers(self, now_us: int) -> None:
+        if 0 <= now_us - self._frontiers_written_us < FRONTIER_EVERY_US:
+            return
+        rows = list(self._gateways.moved(now_us))
+        if not rows:
+            return
+        self._landing.write_frontiers(rows)
+        self._gateways.frontiers.update({(row["site"], row["gateway"]): row["frontier_us"] for row in rows})
+        self._frontiers_written_us = now_us
+        self.counters.frontiers += len(rows)
 
     def _bury(self, topic: str, payload: bytes, reason: str, text: str) -> None:
         self.counters.dead += 1
@@ -301,6 +350,24 @@ def _check_origin(topic_origin: Gateway, message_origin: Gateway) -> None:
         raise _Refused(
             "foreign", f"found a message of {'/'.join(message_origin)} on a topic of {'/'.join(topic_origin)}"
         )
+
+
+def _shown(readings: list[Reading]) -> str:
+    """The numbers of readings as ranges, in a text of bounded length."""
+    found = runs(sorted({r.seq for r in readings}))
+    shown = ", ".join(f"{first}..{last}" if last > first else str(first) for first, last in found[:MAX_SHOWN_RUNS])
+    return shown if len(found) <= MAX_SHOWN_RUNS else f"{shown}, and {len(found) - MAX_SHOWN_RUNS} more ranges"
+
+
+def _size(reading: Reading) -> int:
+    """Bytes of a reading when it is written: names, which a message holds once for all readings, count for each."""
+    texts = sum(map(_escaped, reading.attrs)) if reading.attrs else 0
+    return READING_BYTES + len(reading.key or "") + len(reading.stream) + 8 * len(reading.vclock) + texts
+
+
+def _escaped(name: str) -> int:
+    """The most bytes that a name takes in JSON."""
+    return 8 + (len(name) if name.isascii() else 12 * len(name))
 
 
 def _digest(reading: Reading) -> int:

@@ -1,6 +1,7 @@
 """Writes the landing: Parquet files of readings, each published whole and durable or not at all.
 
     DIR/hour=2026-01-31T17/part-00000042.parquet     by hour of arrival, so that one flush is one file
+    DIR/_ahead/hour=2026-01-31T17/part-00000043.parquet   side output: readings that begin in the future
     DIR/_frontier/part-00000042.json                 how far each gateway's readings are complete
     DIR/_dead/                                       dead letters, with their reasons (dead_letters.py)
     DIR/_ingest/                                     lock, snapshot of the ledger, name of the session at the broker
@@ -21,8 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whenabouts_cloud.durable import appearing, sync, write_durably
-from whenabouts_cloud.ingest.ledger import Range
-from whenabouts_cloud.landing.schema import FRONTIER_DIR, SCHEMA
+from whenabouts_cloud.ingest.ledger import Ledger
+from whenabouts_cloud.ingest.ranges import Range
+from whenabouts_cloud.landing.schema import AHEAD_DIR, FRONTIER_DIR, SCHEMA
 from whenabouts_protocol import Reading
 
 RANGES_KEY = b"whenabouts.ranges"
@@ -66,8 +68,9 @@ class Landing:
 
     def _open(self) -> None:
         sync(self.folder)
-        for leftover in self.folder.glob("*/.part-*"):
-            leftover.unlink()
+        for pattern in ("*/.part-*", f"{AHEAD_DIR}/*/.part-*"):
+            for leftover in self.folder.glob(pattern):
+                leftover.unlink()
         snapshot = self._read_snapshot()
         self._upto, self._since = snapshot["upto"], snapshot["since"]
         self._hour: str = self._since
@@ -76,6 +79,17 @@ class Landing:
         if not session.exists():
             write_durably(session, uuid.uuid4().hex[:12].encode())
         self.session = session.read_text()
+
+    def recover_into(self, ledger: Ledger) -> None:
+        """Make a ledger know what has landed.
+
+        Raises:
+            LandingError: a file is damaged.
+        """
+        for gateway, boots in self._read_snapshot().get("closed", {}).items():
+            ledger.close_boots(gateway, boots)
+        ledger.land(self.recover())
+        ledger.trim()
 
     def recover(self) -> Iterator[Range]:
         """Yield the numbers that have landed, from the snapshot and the files written after it.
@@ -95,15 +109,19 @@ class Landing:
                     "this ingest; move it away, gateways send again what was not acknowledged"
                 ) from None
 
-    def write(self, readings: list[Reading], ranges: list[Range], landed_us: int) -> Path:
-        """Write readings as one file; durable and visible when this returns, else OSError and nothing is visible."""
+    def write(self, readings: list[Reading], ranges: list[Range], landed_us: int, output: str = "") -> Path:
+        """Write readings as one file; durable and visible when this returns, else OSError and nothing is visible.
+
+        output: name of the side output, "" for the landing itself.
+        """
         table = to_table(readings, landed_us).replace_schema_metadata({RANGES_KEY: json.dumps(ranges)})
         hour = datetime.fromtimestamp(landed_us / 1e6, UTC).strftime("%Y-%m-%dT%H")
         if hour < self._since:
             self._look_since(hour)
-        folder = self.folder / f"hour={hour}"
+        folder = self.folder / output / f"hour={hour}"
         if not folder.is_dir():
-            folder.mkdir()
+            folder.mkdir(parents=True)
+            sync(folder.parent)
             sync(self.folder)
         path = folder / f"part-{self._next:08d}.parquet"
         with appearing(path) as file:
@@ -130,9 +148,21 @@ class Landing:
         written_since: int = self._next - 1 - self._upto
         return written_since >= SNAPSHOT_EVERY
 
-    def snapshot(self, ranges: Iterable[Range]) -> None:
-        """Store the numbers that have landed, so that a restart need not read every file."""
-        self._write_snapshot({"upto": self._next - 1, "since": self._hour, "ranges": list(ranges)})
+    def snapshot(self, ranges: Iterable[Range], closed: dict[str, list[int]] | None = None) -> None:
+        """Store the numbers that have landed, so that a restart need not read every file. closed: boots by gateway."""
+        self._write_snapshot({"upto": self._next - 1, "since": self._hour, "ranges": ranges, "closed": closed or {}})
+
+    def write_sent_rules(self, sent: dict[str, list[str]]) -> None:
+        """Store the derived streams of the rules that each gateway was sent."""
+        write_durably(self.folder / "_ingest" / "rules.json", json.dumps(sent).encode())
+
+    def read_sent_rules(self) -> dict[str, list[str]]:
+        """What `write_sent_rules` stored; empty if it is absent or damaged, as the broker sends the rules again."""
+        try:
+            sent = json.loads((self.folder / "_ingest" / "rules.json").read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return sent if isinstance(sent, dict) and all(isinstance(names, list) for names in sent.values()) else {}
 
     def close(self) -> None:
         """Release the landing for another bridge."""
@@ -143,7 +173,13 @@ class Landing:
         self._write_snapshot({**self._read_snapshot(), "since": hour})
 
     def _write_snapshot(self, snapshot: dict[str, Any]) -> None:
-        write_durably(self.folder / "_ingest" / "ledger.json", json.dumps(snapshot).encode())
+        """Write it range by range: as one text it would take several times the memory of the ledger."""
+        rest = json.dumps({name: value for name, value in snapshot.items() if name != "ranges"})
+        with appearing(self.folder / "_ingest" / "ledger.json") as file:
+            file.write(rest[:-1].encode() + b', "ranges": [')
+            for number, one in enumerate(snapshot["ranges"]):
+                file.write((b",\n" if number else b"\n") + json.dumps(one).encode())
+            file.write(b"]}")
         self._upto, self._since = snapshot["upto"], snapshot["since"]
 
     def _read_snapshot(self) -> dict[str, Any]:
@@ -164,7 +200,7 @@ class Landing:
 
     def _files(self) -> Iterator[tuple[int, Path]]:
         """Yield (number, path) of the files in the hours since the snapshot; includes all that it does not cover."""
-        for folder in self.folder.glob("hour=*"):
+        for folder in (*self.folder.glob("hour=*"), *self.folder.glob(f"{AHEAD_DIR}/hour=*")):
             if folder.name.removeprefix("hour=") < self._since:
                 continue
             for path in folder.glob("part-*.parquet"):

@@ -1,164 +1,175 @@
 """Ledger of the numbers of each gateway: finds repeats, and the number up to which everything has landed.
 
-Per (gateway, boot) the numbers form a few disjoint ranges, usually one. A number is *seen* once admitted and *landed* once
-durable; acknowledgements and frontiers use landed numbers only. Pure; O(log ranges) a run of numbers.
+Per (gateway, boot) the numbers form a few disjoint ranges, usually one. A number is *pending* once admitted and *landed*
+once durable; acknowledgements and frontiers use landed numbers only. Pure; O(log ranges) a run of numbers.
+
+Memory is bounded for each gateway and in all. A gateway that starts again and again closes its earliest boots: of these the
+ledger keeps the boot's number alone, and what still arrives of them is refused. What is refused is not acknowledged, so it
+stays in the gateway's spool.
 """
 
-from bisect import bisect_right
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from array import array
+from bisect import bisect_left, insort
+from collections.abc import Iterable
 
-Boot = tuple[str, int]  # (name of the gateway in the ledger, boot)
-Range = tuple[str, int, int, int]  # gateway, boot, first, last
+from whenabouts_cloud.ingest.ranges import Boot, Range, Ranges, runs
 
 MAX_RANGES = 4096  # of one boot: a gateway numbers without gaps, so more is an error or an attack
-MAX_BOOTS = 1_000_000  # of all gateways; an ordinary boot takes some 800 bytes
-MAX_GATEWAY_BOOTS = 65536  # of one gateway, so that none can use up what all share
+MAX_GATEWAY_RANGES = 16_384  # of all boots of one gateway; an ordinary boot is one range
+MAX_ALL_RANGES = 250_000  # of all gateways; some 400 bytes each
+MAX_CLOSED_BOOTS = 65_536  # of one gateway
+MAX_ALL_CLOSED_BOOTS = 2_000_000  # of all gateways; 8 bytes each
+LEAST_BOOTS = 64  # a gateway keeps so many boots open when all gateways together are at the limit
 
 
 class LedgerFull(Exception):
     """More gaps or boots than a correct gateway makes; the offered numbers are not admitted."""
 
 
-class Ranges:
-    """A set of non-negative integers as sorted, disjoint, non-adjacent closed ranges."""
-
-    def __init__(self) -> None:
-        self.firsts: list[int] = []
-        self.lasts: list[int] = []
-
-    def __contains__(self, number: int) -> bool:
-        at = bisect_right(self.firsts, number) - 1
-        return at >= 0 and number <= self.lasts[at]
-
-    def overlaps(self, first: int, last: int) -> bool:
-        """True if any number from first to last is in the set."""
-        at = bisect_right(self.firsts, last) - 1
-        return at >= 0 and self.lasts[at] >= first
-
-    def covers(self, first: int, last: int) -> bool:
-        """True if every number from first to last is in the set."""
-        at = bisect_right(self.firsts, first) - 1
-        return at >= 0 and self.lasts[at] >= last
-
-    def add(self, first: int, last: int) -> None:
-        """Add every number from first to last."""
-        low = bisect_right(self.lasts, first - 2)  # first range that touches or follows [first, last]
-        high = bisect_right(self.firsts, last + 1)
-        if low < high:
-            first, last = min(first, self.firsts[low]), max(last, self.lasts[high - 1])
-        self.firsts[low:high] = [first]
-        self.lasts[low:high] = [last]
-
-    def reach(self, start: int = 0) -> int:
-        """The highest n such that all of start..n are in the set; start - 1 if start is not in it."""
-        at = bisect_right(self.firsts, start) - 1
-        return self.lasts[at] if at >= 0 and start <= self.lasts[at] else start - 1
-
-    def __len__(self) -> int:
-        return len(self.firsts)
-
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        return iter(zip(self.firsts, self.lasts, strict=True))
-
-
 class Ledger:
-    """Seen and landed numbers of all gateways."""
+    """Pending and landed numbers of all gateways."""
 
     def __init__(self) -> None:
-        self._seen: dict[Boot, Ranges] = {}
-        self._landed: dict[Boot, Ranges] = {}
-        self._boots: Counter[str] = Counter()  # number of boots of each gateway
+        self._landed: dict[str, dict[int, Ranges]] = {}  # boots in the order in which they came
+        self._pending: dict[Boot, Ranges] = {}
+        self._closed: dict[str, array[int]] = {}  # sorted
+        self._sizes: dict[str, int] = {}  # ranges of each gateway, at least one a boot
+        self._size = self._all_closed = 0
 
     def admit(self, gateway: str, boot: int, numbers: list[int]) -> list[bool]:
-        """Mark the numbers of a message, at least one, as seen; return for each number True if it is new.
+        """Mark the numbers of a message, at least one, as pending; return for each number True if it is new.
 
         Numbers that close a gap or extend a range are always taken: a gateway at its limit can still recover.
 
         Raises:
-            LedgerFull: more gaps than MAX_RANGES, or more boots than MAX_GATEWAY_BOOTS or MAX_BOOTS. Nothing is admitted.
+            LedgerFull: more gaps, or more boots, than the limits above. Nothing is admitted.
         """
-        seen = self._seen.get((gateway, boot))
-        if seen is None:
-            self._check_room(gateway)
-            seen = Ranges()
-        runs = _runs(numbers)
-        if len(seen) + sum(not seen.overlaps(first - 1, last + 1) for first, last in runs) > MAX_RANGES:
-            raise LedgerFull(f"found {len(seen)} gaps in the numbers of {gateway} boot {boot}, expected nearly none")
-        if (gateway, boot) not in self._seen:
-            self._open(gateway, boot, seen)
-        new: list[bool] = []
-        for first, last in runs:
-            if not seen.overlaps(first, last):
-                new.extend([True] * (last + 1 - first))
-            elif seen.covers(first, last):
-                new.extend([False] * (last + 1 - first))
-            else:
-                new.extend([number not in seen for number in range(first, last + 1)])
-            seen.add(first, last)
+        landed = self._boot(gateway, boot)
+        pending = self._pending.get((gateway, boot)) or Ranges()
+        found = runs(numbers)
+        gaps = sum(not landed.overlaps(f - 1, n + 1) and not pending.overlaps(f - 1, n + 1) for f, n in found)
+        if gaps:
+            self._make_room(gateway, boot, len(landed) + len(pending), gaps)
+        new = [one for first, last in found for one in self._admit_run(gateway, landed, pending, first, last)]
+        if pending:
+            self._pending[gateway, boot] = pending
         return new
 
     def land(self, ranges: Iterable[Range]) -> None:
-        """Mark these numbers as landed. Limits do not apply to numbers on disk."""
+        """Mark these numbers as landed. Limits do not apply to numbers on disk; see `trim`."""
+        touched = set()
         for gateway, boot, first, last in ranges:
-            if (gateway, boot) not in self._seen:
-                self._open(gateway, boot, Ranges())
-            self._seen[gateway, boot].add(first, last)
-            self._landed.setdefault((gateway, boot), Ranges()).add(first, last)
+            if self._is_closed(gateway, boot):
+                continue
+            landed = self._landed.setdefault(gateway, {}).setdefault(boot, Ranges())
+            before = len(landed)
+            landed.add(first, last)
+            self._grow(gateway, len(landed) - before)
+            touched.add((gateway, boot))
+        for gateway, boot in touched & self._pending.keys():
+            pending, landed = self._pending[gateway, boot], self._landed[gateway][boot]
+            if all(landed.covers(*run) for run in pending):
+                self._grow(gateway, -len(pending))
+                del self._pending[gateway, boot]
 
-    def forget_before(self, gateway: str, boot: int, first: int) -> None:
-        """Mark numbers below first as landed: the gateway no longer keeps them, they landed here or in an earlier landing.
+    def reach(self, gateway: str, boot: int, start: int = 0) -> int:
+        """The highest number such that it and all from start on have landed; start - 1 for none."""
+        landed = self._landed.get(gateway, {}).get(boot)
+        return start - 1 if landed is None else landed.reach(start)
+
+    def landed_ranges(self) -> Iterable[Range]:
+        """Everything that has landed, for a snapshot."""
+        for gateway, boots in self._landed.items():
+            for boot, ranges in boots.items():
+                for first, last in ranges:
+                    yield gateway, boot, first, last
+
+    def closed_boots(self) -> dict[str, list[int]]:
+        """The closed boots of each gateway, for a snapshot."""
+        return {gateway: boots.tolist() for gateway, boots in self._closed.items()}
+
+    def close_boots(self, gateway: str, boots: Iterable[int]) -> None:
+        """Close these boots: their ranges are forgotten, and what still arrives of them is refused."""
+        for boot in boots:
+            if self._is_closed(gateway, boot):
+                continue
+            forgotten = self._landed.get(gateway, {}).pop(boot, None)
+            self._grow(gateway, -len(forgotten or ()))
+            insort(self._closed.setdefault(gateway, array("q")), boot)
+            self._all_closed += 1
+
+    def trim(self) -> None:
+        """Close the earliest boots of each gateway that holds more than its share, after numbers on disk were read."""
+        for gateway in list(self._landed):
+            while self._sizes.get(gateway, 0) > MAX_GATEWAY_RANGES and self._can_close(gateway):
+                self._close_earliest(gateway)
+
+    def _boot(self, gateway: str, boot: int) -> Ranges:
+        """The landed numbers of a boot.
 
         Raises:
-            LedgerFull: as for `admit`.
+            LedgerFull: the boot is closed.
         """
-        if first <= 0:
-            return
-        if (gateway, boot) not in self._seen:
-            self._check_room(gateway)
-        self.land([(gateway, boot, 0, first - 1)])
+        if self._is_closed(gateway, boot):
+            raise LedgerFull(f"found boot {boot} of {gateway}, which is closed: too many boots came after it")
+        return self._landed.get(gateway, {}).get(boot) or Ranges()
 
-    def reach(self, gateway: str, boot: int) -> int:
-        """Highest number up to which all have landed, -1 for none."""
-        landed = self._landed.get((gateway, boot))
-        return -1 if landed is None else landed.reach()
+    def _admit_run(self, gateway: str, landed: Ranges, pending: Ranges, first: int, last: int) -> list[bool]:
+        size = last + 1 - first
+        if landed.covers(first, last):
+            return [False] * size
+        known = landed.overlaps(first, last) or pending.overlaps(first, last)
+        new = [n not in landed and n not in pending for n in range(first, last + 1)] if known else [True] * size
+        before = len(pending)
+        pending.add(first, last)
+        self._grow(gateway, len(pending) - before)
+        return new
 
-    def landed_ranges(self) -> list[Range]:
-        """Everything that has landed, for a snapshot."""
-        return [(g, b, first, last) for (g, b), ranges in self._landed.items() for first, last in ranges]
+    def _make_room(self, gateway: str, boot: int, ranges: int, gaps: int) -> None:
+        """Make room for so many new ranges of a boot, if there is, or if earlier boots can be closed.
 
-    def _check_room(self, gateway: str) -> None:
-        if self._boots[gateway] >= MAX_GATEWAY_BOOTS:
-            raise LedgerFull(
-                f"found more than {MAX_GATEWAY_BOOTS} boots of {gateway}, expected one for each start of its agent"
-            )
-        if len(self._seen) >= MAX_BOOTS:
-            raise LedgerFull(f"found more than {MAX_BOOTS} boots of all gateways; start a new landing")
+        Raises:
+            LedgerFull: there is none.
+        """
+        if ranges + gaps > MAX_RANGES:
+            raise LedgerFull(f"found {ranges} gaps in the numbers of {gateway} boot {boot}, expected nearly none")
+        while self._sizes.get(gateway, 0) + gaps > MAX_GATEWAY_RANGES:
+            if not self._can_close(gateway, boot):
+                raise LedgerFull(
+                    f"found more than {MAX_GATEWAY_RANGES} gaps in the numbers of all boots of {gateway}, "
+                    "expected nearly none"
+                )
+            self._close_earliest(gateway)
+        while self._size + gaps > MAX_ALL_RANGES:
+            if len(self._landed.get(gateway, ())) <= LEAST_BOOTS or not self._can_close(gateway, boot):
+                raise LedgerFull(
+                    f"found more than {MAX_ALL_RANGES} boots and gaps of all gateways; start a new landing"
+                )
+            self._close_earliest(gateway)
 
-    def _open(self, gateway: str, boot: int, ranges: Ranges) -> None:
-        self._seen[gateway, boot] = ranges
-        self._boots[gateway] += 1
+    def _can_close(self, gateway: str, boot: int | None = None) -> bool:
+        """True if the earliest boot is another one, has nothing pending, and may be remembered as closed."""
+        earliest = next(iter(self._landed.get(gateway, ())), boot)
+        return (
+            earliest != boot
+            and (gateway, earliest) not in self._pending
+            and len(self._closed.get(gateway, ())) < MAX_CLOSED_BOOTS
+            and self._all_closed < MAX_ALL_CLOSED_BOOTS
+        )
 
+    def _close_earliest(self, gateway: str) -> None:
+        self.close_boots(gateway, [next(iter(self._landed[gateway]))])
 
-def _runs(numbers: list[int]) -> list[tuple[int, int]]:
-    """Split numbers, in their order, into runs (first, last) that count up by one."""
-    if numbers == list(range(numbers[0], numbers[0] + len(numbers))):  # nearly always
-        return [(numbers[0], numbers[-1])]
-    runs: list[tuple[int, int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], number)
-        else:
-            runs.append((number, number))
-    return runs
+    def _is_closed(self, gateway: str, boot: int) -> bool:
+        closed = self._closed.get(gateway)
+        if closed is None:
+            return False
+        at = bisect_left(closed, boot)
+        return at < len(closed) and closed[at] == boot
 
-
-def as_ranges(identities: Iterable[tuple[str, int, int]]) -> list[Range]:
-    """The fewest ranges that hold these (gateway, boot, seq)."""
-    numbers: dict[Boot, list[int]] = {}
-    for gateway, boot, seq in identities:
-        numbers.setdefault((gateway, boot), []).append(seq)
-    return [(g, b, first, last) for (g, b), of_boot in numbers.items() for first, last in _runs(sorted(set(of_boot)))]
+    def _grow(self, gateway: str, ranges: int) -> None:
+        self._sizes[gateway] = self._sizes.get(gateway, 0) + ranges
+        self._size += ranges
 
 
 def ledger_name(site: str, gateway: str) -> str:

@@ -4,15 +4,15 @@ from collections.abc import Iterator, Mapping
 
 from prometheus_client.core import Metric
 
-from whenabouts_cloud.ingest.bridge import Counters
+from whenabouts_cloud.ingest.ingest_counters import ByGateway, Counters, GatewayCounters
 from whenabouts_cloud.metrics_file import counter, gauge
 
 MOST_GATEWAYS = 1000  # that get their own sample: those furthest behind
 
 
 def metrics(
-    counters: Counters, dead_letters: Mapping[str, int], frontiers_us: Mapping[tuple[str, str], int], now_us: int,
-    qos0_dropped: int, connected: bool,
+    counters: Counters, by_gateway: GatewayCounters, dead_letters: Mapping[str, int],
+    frontiers_us: Mapping[tuple[str, str], int], now_us: int, qos0_dropped: int, connected: bool,
 ) -> Iterator[Metric]:  # fmt: skip
     """Yield all metrics; `dead_letters` are counts by reason, `frontiers_us` times by (site, gateway)."""
     name = "whenabouts_ingest_{}".format
@@ -30,6 +30,12 @@ def metrics(
         ("dead_dropped", "Dead letters counted but not stored."),
     ):
         yield counter(name(field), about, getattr(counters, field))
+    labels = ("site", "gateway")
+    yield counter(
+        name("ahead"), "Readings that begin in the future, written to _ahead.", _samples(by_gateway.ahead), labels
+    )
+    yield counter(name("over_budget"), "Messages refused because their gateway, or all, used more than they may.",
+                  _samples(by_gateway.over_budget), labels)  # fmt: skip
     yield counter(name("qos0_dropped"), "Messages of QoS 0 dropped because the inbox was full.", qos0_dropped)
     by_reason: dict[tuple[str, ...], float] = {(reason,): count for reason, count in sorted(dead_letters.items())}
     yield counter(name("dead_letters"), "Dead letters, by reason.", by_reason, ("reason",))
@@ -37,4 +43,8 @@ def metrics(
     behind = sorted(frontiers_us.items(), key=lambda item: item[1])[:MOST_GATEWAYS]
     lags: dict[tuple[str, ...], float] = {origin: (now_us - frontier_us) / 1e6 for origin, frontier_us in behind}
     yield gauge(name("lag_seconds"), "Current time minus a gateway's frontier: before it all readings have landed.", lags,
-                ("site", "gateway"))  # fmt: skip
+                labels)  # fmt: skip
+
+
+def _samples(counts: ByGateway) -> dict[tuple[str, ...], float]:
+    return {origin: float(count) for origin, count in counts.counts.items()}

@@ -7,7 +7,6 @@ acknowledged on a later one: the broker sends them again, and they count as repe
 """
 
 import contextlib
-import queue
 import threading
 import time
 from collections.abc import Callable
@@ -21,23 +20,24 @@ from paho.mqtt.properties import Properties
 
 from whenabouts_cloud.broker.connection import BrokerError, Credentials
 from whenabouts_cloud.ingest.bridge import Bridge, Flushed
+from whenabouts_cloud.ingest.inbox import Inbox
 from whenabouts_protocol import encode_ack, subscription, topic
 from whenabouts_protocol.logs import Log
 
 FLUSH_S = 0.5  # readings wait at most this long for a file
 FLUSH_READINGS = 50_000
-FLUSH_BYTES = 32 << 20  # of messages: bounds the memory for large or hostile ones
+FLUSH_BYTES = 32 << 20  # of messages, readings and dead letters: bounds the memory for large or hostile ones
+FLUSH_MESSAGES = 4000
 IDLE_S = 0.05  # with a small receive window: flush after this long without a message
-RECEIVE_WINDOW = 2000  # unacknowledged messages in flight
-INBOX_MESSAGES = 2 * RECEIVE_WINDOW  # received but not processed; when full, QoS 0 is dropped and counted, QoS 1 waits
+RECEIVE_WINDOW = 10_000  # unacknowledged messages in flight: more than one gateway may have waiting
 MAX_PACKET_BYTES = 512 << 10  # with MQTT 5 the broker does not deliver larger ones; twice the largest batch
 SESSION_EXPIRY_S = 7 * 86400  # how long the broker keeps messages for a stopped ingest
 RETRY_S = 1.0
-FULL_S = 0.1  # how often a message that waits for room in the inbox checks for the end
+FULL_S = 0.1  # how often a message that waits for room in the full inbox checks for the end
 LEAVE_S = 2.0  # longest wait for the last acknowledgements and the DISCONNECT, if the broker hangs
 CONNECT_TIMEOUT_S = 10.0
 CONNECT_5_TIMEOUT_S = 3.0  # a broker with only 3.1.1 may misread the packet as longer and wait for the rest
-LEAVES = (("obs", 1), ("birth", 1), ("heartbeat", 0))
+LEAVES = (("rules", 1), ("birth", 1), ("obs", 1), ("heartbeat", 0))
 
 log = Log(__name__)
 
@@ -57,7 +57,7 @@ class IngestService:
     def __init__(self, host: str, port: int, bridge: Bridge, client_id: str, credentials: Credentials) -> None:
         self._host, self._port, self._bridge = host, port, bridge
         self._client_id, self._credentials = client_id, credentials
-        self._inbox: queue.Queue[tuple[str, bytes, _Token]] = queue.Queue(INBOX_MESSAGES)
+        self._inbox: Inbox[tuple[str, bytes, _Token]] = Inbox()
         self._closing = False
         self._connection = 0
         self._refused = ""
@@ -94,12 +94,12 @@ class IngestService:
         """
         flushed_s = ticked_s = time.monotonic()
         while not self._stopping.is_set():
-            idle = not self._receive(0.02 if self._large_window else IDLE_S)
+            idle = not self._receive(0.02 if self._large_window else IDLE_S, flushed_s + FLUSH_S)
             now_s = time.monotonic()
             due = now_s - flushed_s >= FLUSH_S or self._full
             if due or (idle and not self._large_window and self._bridge.waiting):
-                flushed_s = now_s
                 self._flush()
+                flushed_s = time.monotonic()
             if now_s - ticked_s >= tick_s:
                 ticked_s = now_s
                 tick()
@@ -123,25 +123,23 @@ class IngestService:
         return (
             bridge.waiting_readings >= FLUSH_READINGS
             or bridge.waiting_bytes >= FLUSH_BYTES
-            or bridge.waiting >= INBOX_MESSAGES
+            or bridge.waiting >= FLUSH_MESSAGES
         )
 
-    def _receive(self, timeout_s: float) -> bool:
-        """Take received messages, waiting up to timeout_s for the first; True if any came. Takes none when full."""
-        if self._full:
-            return False
-        try:
-            message = self._inbox.get(timeout=timeout_s) if timeout_s else self._inbox.get_nowait()
-        except queue.Empty:
-            return False
-        while True:
+    def _receive(self, timeout_s: float, until_s: float) -> bool:
+        """Take received messages until it is time to flush, waiting up to timeout_s for the first; True if any came.
+
+        Takes none when full.
+        """
+        taken, message = False, None if self._full else self._inbox.get(timeout_s)
+        while message is not None:
             self._bridge.take(*message)
-            if self._full or self._stopping.is_set():
-                return True
-            try:
-                message = self._inbox.get_nowait()
-            except queue.Empty:
-                return True
+            taken = True
+            if self._full or self._stopping.is_set() or time.monotonic() >= until_s:
+                break
+            message = self._inbox.get()
+        self._bridge.refused(self._inbox.take_refused())
+        return taken
 
     def _flush(self) -> None:
         try:
@@ -254,20 +252,22 @@ class IngestService:
         self.connected = False
         self._answered.set()
 
-    def _on_message(self, _c: mqtt.Client, _u: Any, message: mqtt.MQTTMessage) -> None:
+    def _on_message(self, client: mqtt.Client, _u: Any, message: mqtt.MQTTMessage) -> None:
         try:
             name = message.topic
         except UnicodeDecodeError:
             name = ""
-        item = (name, bytes(message.payload), _Token(self._connection, message.mid, message.qos))
-        while not self._closing:
-            try:
-                self._inbox.put(item, timeout=0 if message.qos == 0 else FULL_S)
-                return
-            except queue.Full:
-                if message.qos == 0:
-                    self.dropped += 1
-                    return
+        token = _Token(self._connection, message.mid, message.qos)
+        item, sender = (name, bytes(message.payload), token), name.rpartition("/")[0]
+        added = None
+        while added is None and not self._closing:
+            added = self._inbox.put(sender, item, len(message.payload), FULL_S if message.qos else 0.0)
+            if added is None and message.qos == 0:
+                added = False
+        if added is False and message.qos == 0:
+            self.dropped += 1
+        elif added is False:
+            client.ack(message.mid, message.qos)  # not to the gateway: its spool keeps the message
 
 
 def _stop_loop(client: mqtt.Client) -> None:

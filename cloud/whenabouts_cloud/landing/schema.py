@@ -35,6 +35,7 @@ FRONTIER = pa.schema(
     ]
 )
 FRONTIER_DIR = "_frontier"  # in the landing
+AHEAD_DIR = "_ahead"  # in the landing: readings that begin in the future
 IDENTITY = ("site", "gateway", "boot", "seq")  # of a reading; gateway names are unique only within their site
 STAMPED = (*IDENTITY, "stream", "key", "t_min", "t_max")  # what pairs and matches need of every reading
 

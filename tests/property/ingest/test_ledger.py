@@ -10,7 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from support.search import examples
 from whenabouts_cloud.ingest import ledger as ledger_module
-from whenabouts_cloud.ingest.ledger import MAX_RANGES, Ledger, LedgerFull, Ranges, as_ranges
+from whenabouts_cloud.ingest.ledger import MAX_RANGES, Ledger, LedgerFull
+from whenabouts_cloud.ingest.ranges import Ranges, as_ranges
 
 small = st.integers(0, 40)
 spans = st.tuples(small, st.integers(0, 8)).map(lambda s: (s[0], s[0] + s[1]))
@@ -83,14 +84,9 @@ class LedgerMachine(RuleBasedStateMachine):
         self.ledger.land([(*boot, *span)])
         self._landed(boot, range(span[0], span[1] + 1))
 
-    @rule(boot=boots, first=small)
-    def forget_before(self, boot, first):
-        self.ledger.forget_before(*boot, first)
-        self._landed(boot, range(first))
-
     @rule()
     def restart(self):
-        ranges = self.ledger.landed_ranges()
+        ranges = list(self.ledger.landed_ranges())
         self.ledger = Ledger()
         self.ledger.land(ranges)
         self.seen = {boot: set(numbers) for boot, numbers in self.landed.items()}
@@ -102,7 +98,8 @@ class LedgerMachine(RuleBasedStateMachine):
     @invariant()
     def reaches_agree(self):
         for boot in [(g, b) for g in "ab" for b in range(3)]:
-            assert self.ledger.reach(*boot) == reach_of(self.landed.get(boot, set()))
+            for start in (0, 7):
+                assert self.ledger.reach(*boot, start) == reach_of(self.landed.get(boot, set()), start)
         snapshot = {(g, b, n) for g, b, first, last in self.ledger.landed_ranges() for n in range(first, last + 1)}
         assert snapshot == {(*boot, n) for boot, numbers in self.landed.items() for n in numbers}
 
@@ -144,22 +141,59 @@ def test_at_the_limit_a_gateway_can_still_close_its_gaps():
     assert ledger.admit("g", 0, [4 * MAX_RANGES]) == [True]
 
 
-def test_a_gateway_with_too_many_boots_is_refused_and_others_are_not(monkeypatch):
-    """Boots are limited for each gateway and for all; batches and heartbeats count alike."""
-    monkeypatch.setattr(ledger_module, "MAX_GATEWAY_BOOTS", 5)
-    monkeypatch.setattr(ledger_module, "MAX_BOOTS", 8)
+def test_a_gateway_that_starts_again_and_again_closes_its_earliest_boots(monkeypatch):
+    """At its limit the newest boots stay; of a closed one nothing is taken, also after a restart; others are not hurt."""
+    monkeypatch.setattr(ledger_module, "MAX_GATEWAY_RANGES", 5)
     ledger = Ledger()
-    for boot in range(5):
+    for boot in range(8):
+        assert ledger.admit("greedy", boot, [0, 1]) == [True, True]
+        ledger.land([("greedy", boot, 0, 1)])
+    assert [boot for _, boot, _, _ in ledger.landed_ranges()] == [3, 4, 5, 6, 7]
+    assert ledger.closed_boots() == {"greedy": [0, 1, 2]}
+    again = Ledger()
+    again.close_boots("greedy", ledger.closed_boots()["greedy"])
+    again.land(ledger.landed_ranges())
+    for one in (ledger, again):
+        with pytest.raises(LedgerFull, match="boot 2 of greedy, which is closed"):
+            one.admit("greedy", 2, [2])
+        assert one.admit("greedy", 7, [1, 2]) == [False, True]
+        assert one.admit("honest", 2, [0]) == [True]
+
+
+def test_gaps_are_limited_over_all_boots_of_a_gateway(monkeypatch):
+    """Boots with gaps close earlier ones; a boot with more gaps than the gateway may have in all is refused."""
+    monkeypatch.setattr(ledger_module, "MAX_GATEWAY_RANGES", 10)
+    ledger = Ledger()
+    for boot in range(6):
+        assert all(ledger.admit("g", boot, [0, 2, 4, 6]))
+        ledger.land(as_ranges(("g", boot, n) for n in (0, 2, 4, 6)))
+        assert len(list(ledger.landed_ranges())) <= 10
+    with pytest.raises(LedgerFull, match="more than 10 gaps in the numbers of all boots of g"):
+        ledger.admit("g", 6, list(range(0, 60, 2)))
+    assert ledger.admit("g", 6, [0]) == [True]
+
+
+def test_all_gateways_together_have_a_limit_in_which_each_keeps_some_boots(monkeypatch):
+    """A gateway with many boots makes room of its own; one with few is refused, and its own numbers may still go on."""
+    monkeypatch.setattr(ledger_module, "MAX_ALL_RANGES", 8)
+    monkeypatch.setattr(ledger_module, "LEAST_BOOTS", 2)
+    ledger = Ledger()
+    for boot in range(9):
         ledger.admit("greedy", boot, [0])
-    with pytest.raises(LedgerFull, match="boots of greedy"):
-        ledger.admit("greedy", 5, [0])
-    with pytest.raises(LedgerFull, match="boots of greedy"):
-        ledger.forget_before("greedy", 6, 10)
-    assert ledger.admit("greedy", 4, [1]) == [True]
-    for boot in range(3):
-        assert ledger.admit("honest", boot, [0]) == [True]
-    with pytest.raises(LedgerFull, match="boots of all gateways"):
+        ledger.land([("greedy", boot, 0, 0)])
+    assert ledger.closed_boots() == {"greedy": [0]}
+    with pytest.raises(LedgerFull, match="of all gateways; start a new landing"):
         ledger.admit("late", 0, [0])
+    assert ledger.admit("greedy", 8, [1]) == [True]
+
+
+def test_numbers_on_disk_beyond_the_limits_are_trimmed_after_a_start(monkeypatch):
+    """An older ledger may hold more than is allowed now: the earliest boots are closed."""
+    monkeypatch.setattr(ledger_module, "MAX_GATEWAY_RANGES", 4)
+    ledger = Ledger()
+    ledger.land([("g", boot, first, first) for boot in range(4) for first in (0, 5)])
+    ledger.trim()
+    assert [(boot, first) for _, boot, first, _ in ledger.landed_ranges()] == [(2, 0), (2, 5), (3, 0), (3, 5)]
 
 
 class CountedList(list):
@@ -177,7 +211,7 @@ def test_a_contiguous_message_costs_a_few_bisections_not_a_step_a_number():
     ledger = Ledger()
     for first in range(0, 4000, 1000):
         ledger.admit("g", 0, [3 * n for n in range(first, first + 1000)])
-    seen = ledger._seen["g", 0]
+    seen = ledger._pending["g", 0]
     seen.firsts, seen.lasts = CountedList(seen.firsts), CountedList(seen.lasts)
     CountedList.reads = 0
     assert bisect_right(seen.firsts, 7) == 3
@@ -186,4 +220,4 @@ def test_a_contiguous_message_costs_a_few_bisections_not_a_step_a_number():
     long = Ledger()
     for first in range(0, 2_000_000, 2000):
         long.admit("g", 0, list(range(first, first + 2000)))
-    assert len(long._seen["g", 0]) == 1
+    assert len(long._pending["g", 0]) == 1

@@ -93,7 +93,7 @@ def test_a_subscription_that_the_broker_refuses_is_reported(tmp_path, caplog):
     landing = Landing(tmp_path)
     service = IngestService("localhost", 1883, Bridge(landing), "id", Credentials())
     granted, refused = (ReasonCode(PacketTypes.SUBACK, name) for name in ("Granted QoS 1", "Not authorized"))
-    service._on_subscribe(None, None, 1, [refused, granted, granted], None)
+    service._on_subscribe(None, None, 1, [granted, granted, refused, granted], None)
     landing.close()
     (record,) = caplog.records
     assert (record.event, str(record.fields["topic"])) == ("broker.refused", "wa/2/+/+/obs")

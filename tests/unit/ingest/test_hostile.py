@@ -23,13 +23,17 @@ from support.cloud.ingest import (
     reading,
 )
 from support.search import SEED, examples
+from whenabouts_cloud.ingest import announcements as announcements_module
 from whenabouts_cloud.ingest import bridge as bridge_module
 from whenabouts_cloud.ingest import dead_letters as dead_module
+from whenabouts_cloud.ingest import ledger as ledger_module
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.ingest.ledger import MAX_RANGES
-from whenabouts_protocol import Heartbeat, decode_batch, encode_batch, encode_heartbeat
+from whenabouts_cloud.ingest.owners import Owners, OwnersError, OwnersFile, read_owners
+from whenabouts_protocol import Birth, Heartbeat, decode_batch, encode_batch, encode_birth, encode_heartbeat
 from whenabouts_protocol.messages.batch import MAX_BATCH_READINGS
+from whenabouts_protocol.messages.compiled_rule import CompiledRule, RuleSide, encode_rules
 
 
 @pytest.fixture
@@ -165,16 +169,23 @@ def test_random_numbers_fill_only_the_ranges_of_their_gateway(bridge):
     assert "gaps in the numbers of hall/g1 boot 0" in letters(bridge.folder)[0]["text"]
 
 
-def test_dead_letters_have_a_limit_on_disk_that_is_counted_and_reported(bridge, monkeypatch, caplog):
+@pytest.fixture
+def small_letters(monkeypatch):
+    """Files of dead letters of 10 000 bytes, three of them; a sender may fill 15 000 bytes."""
+    limits = {"MAX_FILE_BYTES": 10_000, "MAX_LINE_BYTES": 6000, "MAX_FILES": 3, "MAX_SENDER_BYTES": 15_000}
+    for name, value in limits.items():
+        monkeypatch.setattr(dead_module, name, value)
+
+
+def test_dead_letters_have_a_limit_on_disk_that_is_counted_and_reported(bridge, small_letters, caplog):
     """Beyond the last file letters are counted, not kept, and reported once; after the files are moved, letters are kept."""
-    monkeypatch.setattr(dead_module, "MAX_FILE_BYTES", 10_000)
-    monkeypatch.setattr(dead_module, "MAX_FILES", 3)
     for number in range(20):
-        bridge.take(at("g1"), bytes(4000), number)
-        bridge.flush()
+        bridge.take(at(f"g{number}"), bytes(4000), number)
+        if number % 4 == 3:  # several in one append
+            bridge.flush()
     kept = sorted((bridge.folder / "_dead").iterdir())
     assert [path.name for path in kept] == [f"letters-000{n}.jsonl" for n in (1, 2, 3)]
-    assert all(10_000 < path.stat().st_size < 20_000 for path in kept)
+    assert all(path.stat().st_size <= 10_000 for path in kept)
     assert bridge.counters.dead == 20
     assert bridge.counters.dead_dropped == 20 - len(letters(bridge.folder)) > 0
     assert len([r for r in caplog.records if r.event == "dead_letters.full"]) == 1
@@ -183,6 +194,218 @@ def test_dead_letters_have_a_limit_on_disk_that_is_counted_and_reported(bridge, 
     bridge.take(at("g1"), b"", 0)
     bridge.flush()
     assert len(letters(bridge.folder)) == 1
+
+
+def test_a_sender_fills_only_its_share_of_the_dead_letters(bridge, small_letters):
+    """After it has, its letters are only counted, also after a restart; those of another gateway are kept."""
+    for number in range(6):
+        bridge.take(at("evil"), bytes(4000), number)
+    bridge.flush()
+    kept = len(letters(bridge.folder))
+    assert kept == 2
+    dead = dead_module.DeadLetters(bridge.folder / "_dead")
+    for gateway in ("evil", "g1"):
+        dead.add(at(gateway), bytes(4000), "undecodable", "", NOW_US)
+    dead.flush()
+    assert [letter["topic"] for letter in letters(bridge.folder)] == [at("evil")] * kept + [at("g1")]
+    assert dead.dropped == 1
+    assert dead.waiting_bytes == 0
+
+
+def test_conflicting_readings_of_a_message_are_one_dead_letter(bridge):
+    """2000 readings with 32 long names each: one letter with the first in full, count and numbers, in bounded memory."""
+    names = {f"{n:02d}" + "n" * 250: n for n in range(30)}
+
+    def made(value: int) -> bytes:
+        readings = [reading("g1", 0, seq, value=value) for seq in range(2000)]
+        for one in readings:
+            one.attrs = names
+        return encode_batch(readings)
+
+    bridge.take(at("g1"), made(1), 1)
+    bridge.flush()
+    for value in range(2, 5):
+        bridge.take(at("g1"), made(value), value)
+    assert bridge.counters.conflicts == 3 * 2000
+    assert bridge.waiting_bytes < 4 << 20
+    bridge.flush()
+    assert len(letters(bridge.folder)) == 3
+    assert "so did 2000 readings of this message: 0..1999" in letters(bridge.folder)[0]["text"]
+
+
+def test_names_that_readings_share_count_for_each_reading(bridge):
+    """A message of some hundred kilobytes whose readings need 16 MB when they are written is not a small one."""
+    readings = [reading("g1", 0, seq) for seq in range(2000)]
+    for one in readings:
+        one.attrs = {f"{n:02d}" + "n" * 250: n for n in range(30)}
+    payload = encode_batch(readings)
+    bridge.take(at("g1"), payload, 1)
+    assert len(payload) < 300_000
+    assert bridge.waiting_bytes > 15_000_000
+
+
+def test_readings_from_the_future_go_to_a_side_output(bridge, caplog):
+    """More than the margin ahead: in _ahead, counted by gateway, acknowledged; the engines' files hold the others only."""
+    margin_us = bridge_module.AHEAD_MARGIN_US
+    stamps = [NOW_US, NOW_US + margin_us, NOW_US + margin_us + 1, NOW_US + 10 * 365 * 86400 * 1_000_000]
+    bridge.take(at("g1"), encode_batch([reading("g1", 0, seq, t_min) for seq, t_min in enumerate(stamps)]), 1)
+    (ack,) = bridge.flush().acks
+    assert ack.landed == {0: 3}
+    assert identities(bridge.folder) == [("g1", 0, 0), ("g1", 0, 1)]
+    assert identities(bridge.folder / "_ahead") == [("g1", 0, 2), ("g1", 0, 3)]
+    assert (bridge.counters.landed, bridge.counters.ahead) == (2, 2)
+    assert dict(bridge.by_gateway.ahead.counts) == {("hall", "g1"): 2}
+    assert [(r.event, r.fields["gateway"]) for r in caplog.records] == [("gateway.readings_ahead", "hall/g1")]
+
+
+def test_readings_of_the_side_output_are_known_after_a_restart():
+    """Their numbers are repeats, as those of readings that landed."""
+    with quick_folder() as folder:
+        payload = encode_batch([reading("g1", 0, 0, NOW_US), reading("g1", 0, 1, NOW_US + 10**12)])
+        for repeats in (0, 2):
+            landing = Landing(folder)
+            bridge = Bridge(landing, lambda: NOW_US)
+            bridge.take(at("g1"), payload, 1)
+            assert bridge.flush().acks[0].landed == {0: 1}
+            assert bridge.counters.repeats == repeats
+            landing.close()
+        assert len(identities(folder / "_ahead")) == 1
+
+
+def test_a_watermark_ahead_ends_at_the_arrival_of_its_heartbeat():
+    """One heartbeat far ahead moves the frontier once, and not with the present for as long as the ingest runs."""
+    with quick_folder() as folder:
+        clock = [NOW_US]
+        bridge = Bridge(Landing(folder), lambda: clock[0])
+        bridge.take(at("g1", "birth"), birth("g1"), 1)
+        bridge.take(at("g1", "heartbeat"), heartbeat("g1", 0, NOW_US + 10**15, {}), 2)
+        for _ in range(4):
+            clock[0] += 2_000_000
+            bridge.flush()
+        assert [row["frontier_us"] for row in frontiers(folder)] == [NOW_US]
+
+
+def test_numbers_confirmed_elsewhere_land_when_they_come_all_the_same(bridge):
+    """heartbeat: kept from 1000, then 0..38 arrive: they land, and are acknowledged no further than they landed."""
+    bridge.take(at("g1", "heartbeat"), heartbeat("g1", 0, NOW_US, {0: (1000, 999)}), 1)
+    assert bridge.flush().acks == []
+    bridge.take(at("g1"), batch("g1", 0, 0, 39), 2)
+    (ack,) = bridge.flush().acks
+    assert ack.landed == {0: 38}
+    assert (bridge.counters.landed, bridge.counters.repeats) == (39, 0)
+
+
+def test_gaps_over_many_boots_end_at_the_budget_of_the_gateway(bridge, monkeypatch):
+    """60 boots with 200 gaps each: what is kept stays within the budget; what is beyond is refused, and others land on."""
+    monkeypatch.setattr(ledger_module, "MAX_GATEWAY_RANGES", 1500)
+    for boot in range(60):
+        seqs = list(range(0, 400, 2))
+        bridge.take(at("evil"), encode_batch([reading("evil", boot, seq, NOW_US) for seq in seqs]), boot)
+    bridge.take(at("g1"), batch("g1", 0, 0, 5), "honest")
+    acks = {ack.gateway: ack.landed for ack in bridge.flush().acks}
+    assert acks["g1"] == {0: 4}
+    assert sum(1 for _ in bridge._ledger.landed_ranges()) <= 1500 + 1
+    assert bridge.counters.over_budget > 0
+    assert bridge.by_gateway.over_budget.counts == {("hall", "evil"): bridge.counters.over_budget}
+
+
+def test_births_have_a_budget_for_each_gateway_and_for_all(bridge, monkeypatch):
+    """Names of streams are counted by their length; a refused birth leaves the one before it, and others are taken."""
+    long = [(f"{n:03d}" + "x" * 250, "tag", None, 0, 0) for n in range(200)]
+    bridge.take(at("g1", "birth"), birth("g1"), 1)
+    bridge.take(at("g1", "birth"), encode_birth(Birth("hall", "g1", 0, long)), 2)
+    bridge.take(at("g1", "heartbeat"), heartbeat("g1", 0, NOW_US, {}), 3)
+    bridge.flush()
+    assert [row["streams"] for row in frontiers(bridge.folder)] == [["dock/tags"]]
+    monkeypatch.setattr(announcements_module, "MAX_ALL_STREAM_CHARS", 1000)
+    for number in range(20):
+        bridge.take(at(f"x{number}", "birth"), birth(f"x{number}"), 4)
+    assert bridge.dead_letters() == {"over_budget": 1 + 20 - 8}
+    assert bridge.counters.over_budget == 13
+
+
+def test_heartbeats_have_a_budget_of_boots(bridge, monkeypatch):
+    """Beyond it a heartbeat is refused, and its gateway's frontier waits for a later one."""
+    monkeypatch.setattr(announcements_module, "MAX_ALL_BOOTS", 100)
+    for number in range(4):
+        bridge.take(at(f"g{number}", "heartbeat"), heartbeat(f"g{number}", 0, 5, dict.fromkeys(range(40), (0, 1))), 1)
+    assert bridge.dead_letters() == {"over_budget": 2}
+
+
+def owned(folder, streams) -> Owners:
+    """Owners as a file of gateways in this folder says: g1 with these streams, g2 revoked."""
+    path = folder / "gateways.json"
+    path.write_text(json.dumps({"gateways": {"hall/g1": {"streams": streams}, "hall/g2": {"revoked": True}}}))
+    return Owners(read_owners(path))
+
+
+def test_only_named_gateways_land_and_only_their_streams(tmp_path):
+    """Unknown and revoked gateways, and other streams, end in dead letters; numbers that were not taken stay in spools."""
+    with quick_folder() as folder:
+        bridge = Bridge(Landing(folder), lambda: NOW_US, owned(tmp_path, ["dock/+"]))
+        other = reading("g1", 0, 1)
+        other.stream = "shelf/tags"
+        bridge.take(at("g1"), encode_batch([reading("g1", 0, 0), other, reading("g1", 0, 2)]), 1)
+        bridge.take(at("g2"), batch("g2", 0, 0, 2), 2)
+        bridge.take(at("g3"), batch("g3", 0, 0, 2), 3)
+        done = bridge.flush()
+        assert done.tokens == [1, 2, 3]
+        assert [ack.landed for ack in done.acks] == [{0: 0}]
+        assert identities(folder) == [("g1", 0, 0), ("g1", 0, 2)]
+        said = {letter["reason"]: letter["text"] for letter in letters(folder)[:2]}
+        assert said["stream"] == "hall/g1 may not publish 'shelf/tags'; not taken: 1"
+        assert said["gateway"] == "hall/g2 is revoked"
+        assert bridge.dead_letters() == {"stream": 1, "gateway": 2}
+
+
+def test_a_birth_gives_a_watermark_only_for_streams_that_the_gateway_may_publish(tmp_path):
+    """Another's stream in it is left out, so that its frontier is not moved."""
+    with quick_folder() as folder:
+        bridge = Bridge(Landing(folder), lambda: NOW_US, owned(tmp_path, ["dock/tags"]))
+        streams = [(name, "tag", None, 0, 0) for name in ("dock/tags", "shelf/tags")]
+        bridge.take(at("g1", "birth"), encode_birth(Birth("hall", "g1", 0, streams)), 1)
+        bridge.take(at("g1", "heartbeat"), heartbeat("g1", 0, NOW_US, {}), 2)
+        bridge.flush()
+        assert [row["streams"] for row in frontiers(folder)] == [["dock/tags"]]
+
+
+def test_derived_streams_land_only_from_gateways_that_were_sent_the_rule():
+    """As the retained rules messages say, also after a restart; no file is needed for it."""
+    rule = CompiledRule("$rule/handover", -5, 5, 1, 2, True, 10, RuleSide(["a"], 0, 5), RuleSide(["b"], 0, 5))
+    with quick_folder() as folder:
+        for start in range(2):
+            landing = Landing(folder)
+            bridge = Bridge(landing, lambda: NOW_US)
+            if not start:
+                bridge.take(at("g1", "rules"), encode_rules("hall", "g1", [rule]), 0)
+            for gateway in ("g1", "evil"):
+                derived = reading(gateway, 0, start)
+                derived.stream = "$rule/handover"
+                bridge.take(at(gateway), encode_batch([derived]), 1)
+            bridge.flush()
+            landing.close()
+            assert bridge.dead_letters() == {"stream": 1}
+        assert identities(folder) == [("g1", 0, 0), ("g1", 0, 1)]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"gateways": {"a/b": 5}}', '{"gateways": {"a/b": {"streams": "x"}}}',
+                                  '{"gateways": {"a/b": {"revoked": 1}}}'])  # fmt: skip
+def test_a_file_of_gateways_that_cannot_be_used_is_named(tmp_path, text, caplog):
+    """At the start it is an error; when it changes later, the one before it stays in use."""
+    path = tmp_path / "gateways.json"
+    path.write_text(text)
+    with pytest.raises(OwnersError, match=r"gateways .*gateways.json: cannot be used"):
+        read_owners(path)
+    owners = owned(tmp_path, ["dock/+"])
+    watched = OwnersFile(path, owners)
+    path.write_text(text)
+    watched.look()
+    watched.look()
+    assert owners.refusal(("hall", "g2")) == "is revoked"
+    assert [record.event for record in caplog.records] == ["gateways.unusable"]
+    path.write_text('{"gateways": {}}')
+    watched.look()
+    assert owners.refusal(("hall", "g1")) == "is not in the file of gateways"
 
 
 def test_a_large_payload_is_kept_up_to_its_limit(bridge):
@@ -230,7 +453,7 @@ def test_a_gateway_that_landed_elsewhere_is_taken_on_and_acknowledged(bridge):
     assert bridge.flush().acks == []
     bridge.take(at("g1", "heartbeat"), heartbeat("g1", 4, NOW_US, {2: (70, 69), 3: (1000, 1049)}), 2)
     (ack,) = bridge.flush().acks
-    assert ack.landed == {2: 69, 3: 1049}
+    assert ack.landed == {3: 1049}
     assert [row["frontier_us"] for row in frontiers(bridge.folder)] == [NOW_US]
 
 

@@ -3,7 +3,7 @@
 
 import re
 
-from whenabouts_cloud.ingest.bridge import Counters
+from whenabouts_cloud.ingest.ingest_counters import Counters, GatewayCounters
 from whenabouts_cloud.ingest.metrics import MOST_GATEWAYS, metrics
 from whenabouts_cloud.metrics_file import MetricsFile
 
@@ -11,7 +11,10 @@ from whenabouts_cloud.metrics_file import MetricsFile
 def written(path, **changes):
     """The lines of samples in a file of these metrics."""
     said = {"dead_letters": {}, "frontiers_us": {}, "now_us": 0, "qos0_dropped": 0, "connected": True} | changes
-    MetricsFile(path).write(metrics(Counters(landed=7, invalid=2), **said))
+    by_gateway = GatewayCounters()
+    by_gateway.ahead.add(("hall", "g1"), 3)
+    by_gateway.over_budget.add(("hall", "g2"), 4)
+    MetricsFile(path).write(metrics(Counters(landed=7, invalid=2), by_gateway, **said))
     return [line for line in path.read_text().splitlines() if not line.startswith("#")]
 
 
@@ -21,6 +24,8 @@ def test_every_counter_of_the_ingest_is_a_metric(tmp_path):
                     now_us=5_500_000, qos0_dropped=1)  # fmt: skip
     samples = dict(line.rsplit(" ", 1) for line in lines)
     assert samples["whenabouts_ingest_landed_total"] == "7.0"
+    assert samples['whenabouts_ingest_ahead_total{gateway="g1",site="hall"}'] == "3.0"
+    assert samples['whenabouts_ingest_over_budget_total{gateway="g2",site="hall"}'] == "4.0"
     assert samples["whenabouts_ingest_qos0_dropped_total"] == "1.0"
     assert samples['whenabouts_ingest_dead_letters_total{reason="undecodable"}'] == "3.0"
     assert samples['whenabouts_ingest_lag_seconds{gateway="g1",site="hall"}'] == "3.5"
