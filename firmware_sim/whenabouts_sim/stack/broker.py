@@ -9,6 +9,7 @@ mosquitto 0.2 s.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pwd
 import shutil
@@ -162,6 +163,11 @@ class RunningBroker:
 
     def _command(self) -> list[str]:
         if self.kind == "embedded":
+            if importlib.util.find_spec("amqtt") is None:
+                raise BrokerError(
+                    "broker: found neither mosquitto nor the embedded one; apt-get install mosquitto, or "
+                    "pip install 'whenabouts[embedded-broker]'"
+                )
             return [sys.executable, "-m", "whenabouts_sim.stack.embedded_broker", str(self.port)]
         mosquitto = find_mosquitto()
         if mosquitto is None:

