@@ -19,7 +19,7 @@ TRACE ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-deep lint types docs bench bench-edge bench-correlation bench-cep bench-latwin broker test-programs lock clean
+.PHONY: help setup demo test test-deep fuzz lint types docs bench bench-edge bench-correlation bench-cep bench-latwin broker test-programs lock clean
 
 help:  ## Show these targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -53,6 +53,10 @@ test: $(TESTED)  ## Run every test; installs mosquitto and systemd by apt when t
 test-deep: $(TESTED)  ## Search three times as far as tests state, with the tests that `make test` leaves out. SEED=7 repeats a run.
 	@seed=$${SEED:-$$(shuf -i 1-999999 -n 1)}; echo "make test-deep SEED=$$seed repeats this run"; \
 	  WHENABOUTS_DEEP=$$seed $(TEST) --hypothesis-seed=$$seed --timeout=3600
+
+MINUTES ?= 5
+fuzz: setup  ## Check decoders, readers, rule parser and ingest with mutated inputs. MINUTES=5 SEED=7 TARGET=batch
+	@PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(TARGET:%=--target %)
 
 lint: setup  ## Format check, lint, strict types, those of boards too, and the manual without a warning.
 	$(BIN)/ruff format --check .
