@@ -141,7 +141,7 @@ $(FLINK)/.ready: tests/bench/peers/flink-requirements.txt
 	@touch $@
 
 # Extras with a lock file of their own. All lock files of this project agree in versions.
-LOCKED := demo java embedded-broker
+LOCKED := build edge flash cloud demo java embedded-broker
 # Lock files beside those of this project: each is FILE.txt, made from FILE.in.
 LOCKED_ASIDE := protocol/zcbor-requirements $(BOARDS)/node-requirements $(PORTS:%=edge/typings/%) tests/bench/peers/flink-requirements
 LOCKING := --universal --python-version 3.11 --generate-hashes --quiet --no-header --no-annotate --no-emit-index-url
