@@ -163,7 +163,7 @@ def attacked(tmp_path_factory):
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
 def test_others_land_during_an_attack_and_memory_is_bounded(attacked, attack):
-    """The honest gateway's readings are confirmed while the other sends as fast as it can; `make bench` measures how soon."""
+    """The honest gateway's readings are confirmed while the other sends as fast as it can."""
     stack, process, honest = attacked
     attacker = Attacker(stack.broker.port, attack())
     landed = most = 0

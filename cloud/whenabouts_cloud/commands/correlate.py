@@ -8,7 +8,7 @@ import click
 from whenabouts_cloud.commands.lines import pair_text
 from whenabouts_cloud.commands.options import job_options, rule_name_option
 from whenabouts_cloud.jobs.runner import run
-from whenabouts_cloud.jobs.work import Options, Work, choose_rule
+from whenabouts_cloud.jobs.work import Notice, Options, Work, choose_rule
 from whenabouts_cloud.rules import CorrelateRule
 
 if TYPE_CHECKING:
@@ -58,7 +58,17 @@ def work_of(rule: CorrelateRule, options: Options) -> Work:
 
         return start_query(CORRELATION, {0: rule}, spark, options.query, report)
 
-    return Work([rule], options.out, "pairs", pair_text, _PROBLEM_TEXTS, once, follow)
+    return Work([rule], options.out, "pairs", pair_text, _PROBLEM_TEXTS, once, follow, _notices)
+
+
+def _notices(counts: dict[str, Any]) -> list[Notice]:
+    if not counts.get("healed"):
+        return []
+    text = (
+        f"Rule {counts['rule']} had refused readings up to a time after its frontier, because of stamps from the future; "
+        "it takes them again. Pairs of readings refused until now are missing: to find them, use --once and another --out"
+    )
+    return [Notice("state.healed", text, "rule", counts["rule"])]
 
 
 _PROBLEM_TEXTS = {
@@ -68,4 +78,6 @@ _PROBLEM_TEXTS = {
     "expired": "too late to be joined",
     "beyond_length": "longer than LENGTH",
     "overflow": "evicted for lack of room",
+    "ahead": "evicted for lack of room with stamps from the future",
+    "healed": "times the refusal of readings was lowered to the frontier",
 }

@@ -1,6 +1,7 @@
 """A correlation fed in steps emits the rows of the batch correlation: each row once, and no row is kept needlessly."""
 
 import dataclasses
+import json
 import random
 from collections import Counter
 from fractions import Fraction
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from support.cloud.landing import EPOCH_US, reading, table
 from support.search import examples
+from whenabouts_cloud.blobs import joined, of_bytes, parted, to_bytes
 from whenabouts_cloud.correlation.pairs import READING, correlate, without_repeats
 from whenabouts_cloud.correlation.stream.online import OnlineCorrelation
 from whenabouts_cloud.correlation.stream.shard import CorrelationShard
@@ -336,9 +338,10 @@ def test_best_pairs_that_tie_but_for_rounding_are_ranked_by_the_fractions():
             assert as_pairs(correlate(job, *sides(rows))).keys() == by_definition(job, rows).keys()
 
 
-def test_a_full_shard_forgets_its_oldest_readings_and_counts_them():
+def test_a_full_shard_forgets_the_readings_furthest_behind_the_frontier_and_counts_them():
     """The bound holds, what is lost is counted, and a repeat of a lost reading is not let in again."""
     online = OnlineCorrelation(rule(10**6, Fraction(1, 2)), max_rows=3)
+    online.advance(EPOCH_US + 3, None)
     rows = [reading("g0", n, "dock/tags", "x", EPOCH_US + n, EPOCH_US + n) for n in range(5)]
     online.feed(*sides(rows))
     assert online.rows_kept == 3
@@ -346,6 +349,134 @@ def test_a_full_shard_forgets_its_oldest_readings_and_counts_them():
     online.feed(*sides(rows[:2]))
     assert online.counts["expired"] == 2
     assert online.rows_kept == 3
+
+
+YEARS_US = 10 * 365 * 86_400 * 10**6
+
+
+def flood(seqs, stream="dock/tags", ahead_us=YEARS_US):
+    """Readings of one gateway whose clock is ahead, each at another time."""
+    times = ((n, EPOCH_US + ahead_us + n * MS) for n in seqs)
+    return [reading("evil", n, stream, "x", t, t) for n, t in times]
+
+
+def true_pairs(count, ms=0):
+    """Readings of a and b of distinct keys, 1 ms apart."""
+    rows = []
+    for n in range(count):
+        t = EPOCH_US + (ms + n) * MS
+        rows.append(reading("g0", n, "dock/tags", f"k{n}", t, t))
+        rows.append(reading("g1", n, "shelf/1", f"k{n}", t + MS, t + MS))
+    return rows
+
+
+def messages_from_the_future(shard):
+    """251 messages, eight times as many readings as the shard keeps."""
+    for n in range(251):
+        shard.step(tables(flood(range(n * 8, n * 8 + 8))), ([], []))
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["frontiers known", "no watermark yet"])
+def test_readings_from_the_future_cost_no_true_pair(known):
+    """More readings stamped ten years ahead than a shard keeps: the readings of others still pair, also after a restart."""
+    job = rule(10, Fraction(4, 5), delay_us=1000 * MS)
+    shard = CorrelationShard(job, max_rows=250)
+    now = [("hall/g0", EPOCH_US), ("hall/g1", EPOCH_US)] if known else []
+    for _ in range(2):
+        shard.step(tables([]), (now, now))
+    messages_from_the_future(shard)
+    assert shard.online.rows_kept == 250
+    assert shard.state()["ahead"] == 251 * 8 - 250
+    again = CorrelationShard(job, max_rows=250)
+    again.restore(shard.snapshot())
+    for one in (shard, again):
+        rows = true_pairs(100)
+        found = [one.step(tables(rows[n : n + 5]), (now, now)).results.num_rows for n in range(0, 200, 5)]
+        assert sum(found) == 100
+        assert one.state()["expired"] == 0
+
+
+def test_readings_minutes_ahead_do_not_displace_those_that_wait_for_their_partner():
+    """A clock nine minutes ahead, partners 20 minutes apart: the older half of a pair is not the first to go."""
+    dock, shelf = Stream("dock", "dock/tags", 30_000 * MS), Stream("shelf", "shelf/1", 30_000 * MS)
+    condition = Condition("between", lo=0, hi=30 * 60_000 * MS, confidence=1)
+    online = OnlineCorrelation(CorrelateRule("near", dock, shelf, condition, True), max_rows=100)
+    old = reading("g0", 0, "dock/tags", "k", EPOCH_US, EPOCH_US)
+    online.feed(*sides([old]))
+    now_us = EPOCH_US + 20 * 60_000 * MS
+    online.advance(now_us, now_us)
+    for n in range(20):
+        online.feed(*sides(flood(range(n * 20, n * 20 + 20), ahead_us=29 * 60_000 * MS)))
+    assert online.feed(*sides([reading("g1", 0, "shelf/1", "k", now_us, now_us)])).rows["a_seq"].to_pylist() == [0]
+
+
+def test_a_snapshot_that_refuses_the_present_is_healed_and_counted():
+    """Earlier programs raised a horizon past readings from the future: restored, it refuses nothing before the frontier."""
+    job = rule(10, Fraction(4, 5), delay_us=1000 * MS)
+    shard = CorrelationShard(job, max_rows=250)
+    now = [("hall/g0", EPOCH_US), ("hall/g1", EPOCH_US)]
+    for _ in range(2):
+        shard.step(tables([]), (now, now))
+    messages_from_the_future(shard)
+    again = CorrelationShard(job, max_rows=250)
+    again.restore(with_horizons(shard.snapshot(), [EPOCH_US + YEARS_US, EPOCH_US + YEARS_US]))
+    output = again.step(tables(true_pairs(100)), (now, now))
+    assert output.results.num_rows == 100
+    assert output.counts["healed"] == 2
+    once_more = CorrelationShard(job, max_rows=250)
+    once_more.restore(again.snapshot())
+    assert "healed" not in once_more.state()
+
+
+def test_an_unmatched_reading_is_not_certain_where_a_partner_was_lost_before_the_restart():
+    """A healed horizon lets readings in again, but b's readings up to the present may be missing: nothing is unmatched."""
+    dock, shelf = Stream("dock", "dock/tags", 0), Stream("shelf", "shelf/1", 0)
+    job = CorrelateRule("near", dock, shelf, Condition("within", d=10 * MS, confidence=1), True, kind="anti")
+    shard = CorrelationShard(job)
+    now = [("hall/g0", EPOCH_US)]
+    for _ in range(2):
+        shard.step(tables([]), (now, now))
+    again = CorrelationShard(job)
+    again.restore(with_horizons(shard.snapshot(), [None, EPOCH_US + YEARS_US]))
+    near, far = (reading("g0", n, "dock/tags", "x", t, t) for n, t in ((0, EPOCH_US), (1, EPOCH_US + 3_600_000 * MS)))
+    later = [("hall/g0", EPOCH_US + 2 * 3_600_000 * MS)]
+    emitted = [again.step(tables(rows), (later, later)).results for rows in ([near, far], [])]
+    assert [seq for table in emitted for seq in table["a_seq"].to_pylist()] == [1]
+
+
+def with_horizons(snapshot, horizons):
+    """A shard's snapshot with these horizons."""
+    readings, *rest = parted(snapshot)
+    rows = of_bytes(readings)
+    head = json.loads(rows.schema.metadata[b"whenabouts"]) | {"horizon": horizons}
+    return joined([to_bytes(rows.replace_schema_metadata({b"whenabouts": json.dumps(head)})), *rest])
+
+
+@pytest.mark.compiles
+@given(landings(), jobs(), st.sampled_from([PATIENT_US, 100 * MS]), st.integers(1, 40))
+@settings(max_examples=examples(25), deadline=None)
+def test_whatever_is_evicted_no_horizon_passes_its_frontier_and_no_result_of_others_changes(
+    landing, job, delay_us, burst
+):
+    """A gateway floods both streams from the future; after every step others have what they would have without it."""
+    rows, events, rng = landing
+    streams = [dataclasses.replace(stream, delay_us=delay_us) for stream in (job.a, job.b)]
+    job = dataclasses.replace(job, a=streams[0], b=streams[1])
+    alone, flooded = CorrelationShard(job), OnlineCorrelation(job, max_rows=max(len(rows), 1))
+    births = [(f"hall/g{n}", EPOCH_US) for n in range(3)]
+    alone.step(tables([]), (births, births))
+    sent = 0
+    for some, watermarks in cut(events, rng):
+        more = [row for stream in ("dock/tags", "shelf/1") for row in flood(range(sent, sent + burst), stream)]
+        sent += burst
+        mixed = sorted([*some, *more], key=lambda _: rng.random())
+        expected = alone.step(tables(some), (watermarks, watermarks)).results
+        found = flooded.feed(*sides(mixed)).rows
+        found = pa.concat_tables([found, flooded.advance(*(frontier.value for frontier in alone.frontiers))])
+        assert {k: p for k, p in as_pairs(found).items() if k[0][0] != "evil"} == as_pairs(expected)
+        for horizon, frontier in zip(flooded._horizon, alone.frontiers, strict=True):
+            assert horizon is None or horizon <= frontier.value
+        assert flooded.rows_kept <= 2 * max(len(rows), 1)
 
 
 def test_a_reading_longer_than_length_is_joined_and_counted():

@@ -26,10 +26,18 @@ rule 1 forgot because of the declared length may be missing from its pairs. Late
 `outer_join` emits unmatched readings of a and best pairs. All stamps are without offsets: offsets of streams have moved
 the condition instead (`pairs`).
 
-Limit: at most `max_rows` readings a side are kept. Beyond, the horizon is raised past the oldest readings, which loses
-their pairs with future readings; they are counted as `overflow`. Unmatchable readings are kept only to recognise their
-repeats and are dropped first; a repeat of a dropped one would be emitted again. When a reading is dropped early, its best
-pairs so far are emitted, and it is never emitted as unmatched.
+Limit: at most `max_rows` readings a side are kept. Beyond, the readings furthest from their stream's frontier F are
+dropped, which loses their pairs with future readings:
+
+- First those beyond F + DELAY + AHEAD_US, the furthest first: no stamp that is true lies there, because F is at most
+  DELAY behind the latest watermark. A reading from the future thus displaces no other. They are counted as `ahead`.
+- Then those furthest from F on either side, counted as `overflow`. The horizon is raised past the dropped ones that
+  ended before F, but **never above F**: no stamp, only watermarks decide from when on readings are refused.
+
+An unknown F counts as minus infinity. A repeat of a reading that was dropped at or beyond F is joined again. Unmatchable
+readings are kept only to recognise their repeats and are dropped before all others; a repeat of a dropped one would be
+emitted again. When a reading is dropped early, its best pairs so far are emitted, and it is never emitted as unmatched. A
+reading of a that may have lost a partner is not emitted as unmatched either, except where the partner was `ahead`.
 
 Cost, measured on one core: every call with new readings scans the kept ones, 0.24 us a row; snapshot and
 restore take 0.1 us a row each, and a packed row 16 bytes.
@@ -58,6 +66,7 @@ from whenabouts_cloud.landing.schema import IDENTITY
 from whenabouts_cloud.rules.model import CorrelateRule, Stream
 
 MAX_ROWS = 500_000  # readings kept a side and shard, 38 MB at 75 bytes a row: at 100 readings a second, 80 minutes
+AHEAD_US = 60_000_000  # for the time from one watermark to the next, and the way of a reading to the landing
 SNAPSHOT_VERSION = 2
 METADATA_KEY = b"whenabouts"
 PACKED = ("site", "gateway", "stream", "key")  # text columns with few distinct values
@@ -84,6 +93,9 @@ class OnlineCorrelation:
         self._emission = Emission(rule, self._condition)
         self._frontier: list[int | None] = [None, None]
         self._horizon: list[int | None] = [None, None]
+        self._b_complete_us: int | None = (
+            None  # readings of b that end earlier may be missing although not below its horizon
+        )
 
     @property
     def rows_kept(self) -> int:
@@ -127,7 +139,12 @@ class OnlineCorrelation:
 
     def snapshot(self) -> tuple[bytes, bytes]:
         """Return the state as two Arrow IPC streams: kept readings (frontiers and horizons as metadata), and best pairs."""
-        head = {"version": SNAPSHOT_VERSION, "frontier": self._frontier, "horizon": self._horizon}
+        head = {
+            "version": SNAPSHOT_VERSION,
+            "frontier": self._frontier,
+            "horizon": self._horizon,
+            "b_complete": self._b_complete_us,
+        }
         sides = [t.append_column("side", pa.array(np.full(t.num_rows, n, np.int8))) for n, t in enumerate(self._kept)]
         rows = pa.concat_tables(sides).combine_chunks()
         return _packed(rows.replace_schema_metadata({METADATA_KEY: json.dumps(head).encode()})), _packed(
@@ -136,6 +153,8 @@ class OnlineCorrelation:
 
     def restore(self, snapshot: tuple[bytes, bytes]) -> None:
         """Continue from a snapshot of the same rule.
+
+        A horizon above its stream's frontier, as earlier programs wrote them, is lowered to it and counted as `healed`.
 
         Raises:
             ValueError: it was written by another version.
@@ -152,6 +171,9 @@ class OnlineCorrelation:
         rows = rows.select(KEPT.names).cast(KEPT)
         self._kept = [rows.filter(pa.array(side == n)) for n in (0, 1)]
         self._emission.best = of_bytes(snapshot[1]).cast(RESULT)
+        self._b_complete_us = head.get("b_complete")
+        for n in (0, 1):
+            self._heal(n)
 
     def _admitted(self, side: int, arrived: pa.Table) -> Pushed:
         """Arrivals that are joined, with their mark (no repeats, none below the horizon), and the late arrivals."""
@@ -172,7 +194,7 @@ class OnlineCorrelation:
         reason = np.where(fresh, f"late {name}", f"expired {name}")[late]
         new = arrived.filter(pa.array(once & fresh))
         self.counts["beyond_length"] += self._too_long(side, new)
-        mark = self._emission.first_mark(new, self._horizon[1]) if side == 0 else np.zeros(new.num_rows, np.int8)
+        mark = self._emission.first_mark(new, self._b_complete()) if side == 0 else np.zeros(new.num_rows, np.int8)
         new = new.append_column(KEPT.field("mark"), pa.array(mark))
         return Pushed(
             new, arrived.filter(pa.array(late)).append_column(LATE.field("reason"), pa.array(reason, pa.string()))
@@ -207,6 +229,30 @@ class OnlineCorrelation:
         before = self._horizon[side]
         self._horizon[side] = horizon if before is None else max(before, horizon)
 
+    def _heal(self, side: int) -> None:
+        """Lower a horizon to its frontier. Readings between the two may have been lost."""
+        horizon, frontier = self._horizon[side], self._frontier[side]
+        if horizon is None or (frontier is not None and horizon <= frontier):
+            return
+        self._horizon[side] = frontier
+        self.counts["healed"] += 1
+        if side == 1 and frontier is not None:
+            self._incomplete_before(min(horizon, self._present_end(side)))
+
+    def _present_end(self, side: int) -> int:
+        """End of the times that true stamps can have by the frontier; INT64_MIN while that is unknown."""
+        frontier = self._frontier[side]
+        delay_us = (self.rule.a, self.rule.b)[side].delay_us
+        return INT64_MIN if frontier is None else min(frontier + delay_us + AHEAD_US, INT64_MAX)
+
+    def _b_complete(self) -> int | None:
+        """From this t_max on, all readings of b are kept, except those that were dropped as ahead; None: all."""
+        known = [us for us in (self._horizon[1], self._b_complete_us) if us is not None]
+        return max(known, default=None)
+
+    def _incomplete_before(self, us: int) -> None:
+        self._b_complete_us = us if self._b_complete_us is None else max(self._b_complete_us, us)
+
     def _count_emitted(self, rows: pa.Table) -> None:
         unmatched = rows["probability"].null_count
         self.counts["pairs"] += rows.num_rows - unmatched
@@ -222,18 +268,33 @@ class OnlineCorrelation:
         """Keep at most max_rows a side; return the best pairs of the dropped readings."""
         emitted = []
         for side in (0, 1):
-            before = self._kept[side]
+            before = self._kept[side].num_rows
             self._drop_unmatchable(side)
+            self.counts["overflow"] += before - self._kept[side].num_rows
             surplus = self._kept[side].num_rows - self.max_rows
             if surplus > 0:
-                newest_lost = int(np.partition(times(self._kept[side], "t_max"), surplus - 1)[surplus - 1])
-                if side == 0:
-                    lost = times(self._kept[0], "t_max") <= newest_lost
-                    emitted.append(self._emission.take_best(self._kept[0].filter(pa.array(lost))))
-                self._raise_horizon(side, newest_lost + 1)
-                self._forget(side)
-            self.counts["overflow"] += before.num_rows - self._kept[side].num_rows
+                emitted.append(self._drop_furthest(side, surplus))
         return emitted
+
+    def _drop_furthest(self, side: int, surplus: int) -> pa.Table:
+        """Drop the readings furthest from the frontier, those from the future first; return their best pairs."""
+        t_max, frontier = times(self._kept[side], "t_max"), self._frontier[side]
+        zero = np.int64(INT64_MIN if frontier is None else frontier)
+        apart = np.where(t_max < zero, zero - t_max, t_max - zero).view(np.uint64)  # wraps around to the right number
+        ahead = t_max > self._present_end(side)
+        first = min(surplus, int(ahead.sum()))
+        lost = _largest(t_max, ahead, first) | _largest(apart, ~ahead, surplus - first)
+        past, present = lost & (t_max < zero), lost & ~ahead & (t_max >= zero)
+        if past.any():
+            self._raise_horizon(side, int(t_max[past].max()) + 1)
+            lost |= ~self._above_horizon(side, t_max)
+        if side == 1 and present.any():
+            self._incomplete_before(int(t_max[present].max()) + 1)
+        self.counts["ahead"] += int((lost & ahead).sum())
+        self.counts["overflow"] += int((lost & ~ahead).sum())
+        dropped = self._kept[side].filter(pa.array(lost))
+        self._kept[side] = self._kept[side].filter(pa.array(~lost)).combine_chunks()
+        return self._emission.take_best(dropped) if side == 0 else RESULT.empty_table()
 
     def _drop_unmatchable(self, side: int) -> None:
         surplus = self._kept[side].num_rows - self.max_rows
@@ -242,6 +303,14 @@ class OnlineCorrelation:
             keep = np.ones(self._kept[0].num_rows, bool)
             keep[none] = False
             self._kept[0] = self._kept[0].filter(pa.array(keep)).combine_chunks()
+
+
+def _largest(values: npt.NDArray[Any], among: npt.NDArray[np.bool_], count: int) -> npt.NDArray[np.bool_]:
+    """Mask of the `count` largest values among those marked."""
+    mask, places = np.zeros(len(values), bool), np.flatnonzero(among)
+    if count:
+        mask[places[np.argpartition(values[places], -count)[-count:]]] = True
+    return mask
 
 
 def _packed(rows: pa.Table) -> bytes:

@@ -4,8 +4,8 @@
 can change the answer, and at the latest when the reading is forgotten. A reading of b that is late, below its own
 frontier, goes to the side output and changes no emitted row: it joins no reading that was emitted as unmatched and none
 whose k best pairs were emitted. A late reading of a whose matches may already be forgotten (readings of b with y.t_max >=
-x.t_min + lo, if that reaches below b's horizon) is not emitted as unmatched, because this is not certain. Unmatchable
-readings (too long, no key) are emitted on arrival.
+x.t_min + lo, if that reaches below b's horizon or to readings dropped at the limit) is not emitted as unmatched, because
+this is not certain. Unmatchable readings (too long, no key) are emitted on arrival.
 
 Each kept reading of a has a mark with its state. With top_k the k best of its pairs are held back here until they are
 emitted.
@@ -47,12 +47,15 @@ class Emission:
         self._condition = condition
         self._marks = self.unmatched or rule.top_k is not None
 
-    def first_mark(self, new: pa.Table, b_horizon: int | None) -> npt.NDArray[np.int8]:
-        """Marks of arriving readings of a: UNSURE if matches may already be forgotten, CLOSED if there can be none."""
+    def first_mark(self, new: pa.Table, b_complete_us: int | None) -> npt.NDArray[np.int8]:
+        """Marks of arriving readings of a: UNSURE if matches may already be forgotten, CLOSED if there can be none.
+
+        Readings of b with t_max below `b_complete_us` may be forgotten.
+        """
         mark = np.zeros(new.num_rows, np.int8)
         if self.unmatched:
-            if b_horizon is not None:
-                least = max(min(b_horizon - self._condition.lo_us, INT64_MAX), INT64_MIN)
+            if b_complete_us is not None:
+                least = max(min(b_complete_us - self._condition.lo_us, INT64_MAX), INT64_MIN)
                 mark[times(new, "t_min") < least] = UNSURE
             mark[unmatchable(self._rule, new)] = CLOSED
         return mark
