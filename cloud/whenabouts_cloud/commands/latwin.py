@@ -106,6 +106,8 @@ _PROBLEM_TEXTS = {
     "ambiguous": "from a second gateway where one is expected",
     "wrong": "invalid as states",
     "old_view": "of an ended view",
+    "foreign": "of gateways that are no members",
+    "ahead": "evicted for lack of room with stamps from the future",
     "beyond_time": "with a stamp out of range",
     "forced": "processed early for lack of room",
     "early_full": "steps in which verdicts were not emitted early, for lack of room",

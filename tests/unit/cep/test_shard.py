@@ -282,6 +282,25 @@ def test_events_at_the_limit_of_stored_events_go_to_the_side_output_until_there_
     assert again.state()["rows_kept"] == 3
 
 
+@pytest.mark.parametrize("ahead_us", [10**15, (1 << 59) - EPOCH_US - 1000], ids=["30 years", "the last time"])
+def test_events_from_the_future_make_no_event_of_others_late(ahead_us):
+    """Only watermarks move the frontier: the limit on times is what keeps an event's own time from moving it."""
+    job = rule("SEQ(shelf a, exit e) WITHIN 1 s PER key")
+    shard = CepShard(job)
+    now = watermarks(job, EPOCH_US)
+    for part in range(3):
+        times = range(EPOCH_US + ahead_us + part * 100, EPOCH_US + ahead_us + part * 100 + 100)
+        flood = [reading("evil", t - EPOCH_US, "exit/tags", "x", t, t) for t in times]
+        shard.step({"events": events_table(job, flood)}, now)
+    again = CepShard(job)
+    again.restore(shard.snapshot())
+    step = again.step({"events": events_table(job, exits(301)[::-1])}, now)
+    step = [step, again.step({"events": events_table(job, [])}, watermarks(job, FOREVER_US))]
+    step.append(again.step({"events": events_table(job, [])}, now))
+    assert sum(one.results.num_rows for one in step) == 300
+    assert sum(one.late.num_rows for one in step) == 0
+
+
 def test_a_stamp_that_is_no_time_goes_to_the_side_output():
     """The stamp of an unbounded clock covers all of time."""
     job = rule("inner")

@@ -61,12 +61,11 @@ from whenabouts_cloud.correlation.pairs import (
     unmatchable,
 )
 from whenabouts_cloud.correlation.stream.outer_join import KEPT, Emission, times
-from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
+from whenabouts_cloud.frontier.times import AHEAD_US, INT64_MAX, INT64_MIN
 from whenabouts_cloud.landing.schema import IDENTITY
 from whenabouts_cloud.rules.model import CorrelateRule, Stream
 
 MAX_ROWS = 500_000  # readings kept a side and shard, 38 MB at 75 bytes a row: at 100 readings a second, 80 minutes
-AHEAD_US = 60_000_000  # for the time from one watermark to the next, and the way of a reading to the landing
 SNAPSHOT_VERSION = 2
 METADATA_KEY = b"whenabouts"
 PACKED = ("site", "gateway", "stream", "key")  # text columns with few distinct values

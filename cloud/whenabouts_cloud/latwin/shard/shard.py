@@ -10,6 +10,11 @@ later readings are counted as late.
 The views of a group are independent. The newest stays open; an older one is closed when the frontier has passed all its
 reports by DELAY, and its reports after that are only counted.
 
+**Only members end a view.** A gateway that is no member can name any view in its readings, but cannot complete it: that
+takes a gateway for each stream of the rule. Incomplete views give no verdict and close no complete one. At their limit
+goes first a view of which no member of a complete view has reported, then one of the gateway with the most of them. What
+waited there is counted as `foreign` if no member had reported, else as `forgotten`.
+
 Stored per group: the ring of its windows or the runs that go on, and waiting reports; some 2 KB with 9 gateways and
 windows of 4. Groups without waiting reports are not even unpacked.
 """
@@ -34,7 +39,7 @@ from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_cloud.shard import StepOutput
 
 VERSION = 3
-MAX_VIEWS = 4  # of a group at a time; the oldest is closed to make room
+MAX_VIEWS = 4  # of a group at a time, complete and incomplete ones each; one is closed to make room
 MAX_CLOSED = 16  # closed views that are remembered, so that their later reports are recognised
 
 
@@ -160,6 +165,7 @@ class _Group:
                 return
             view = self._views[source.view] = View(self._plan)
         view.add(source, report)
+        self._limit_incomplete()
         if len(self._views) > 1:
             for other in self._views.values():
                 if other is not view:
@@ -204,16 +210,49 @@ class _Group:
             self._views[int(number)].restore(state)
 
     def _newest(self) -> View | None:
-        return max(self._views.values(), key=lambda view: view.newest_us, default=None)
+        views = self._views.values()
+        return max(views, key=lambda view: (view.complete, view.began_us), default=None)
 
     def _close(self) -> None:
-        """Closes views that are over, and the oldest ones beyond MAX_VIEWS."""
-        by_age = sorted(self._views, key=lambda number: self._views[number].newest_us)
-        for n, number in enumerate(by_age[:-1]):
-            view = self._views[number]
-            if (view.is_over() and view.newest_us > NEVER_US) or n < len(by_age) - MAX_VIEWS:
-                self._counts += view.take_counts()
-                self._counts["forgotten"] += view.waiting
-                self._counts["views_closed"] += 1
-                del self._views[number]
-                self._closed = [*self._closed, number][-MAX_CLOSED:]
+        """Close views that are over, and the oldest complete ones beyond MAX_VIEWS."""
+        by_age = sorted(self._views, key=lambda number: self._views[number].began_us)
+        complete = [number for number in by_age if self._views[number].complete]
+        for number in complete[:-MAX_VIEWS]:
+            self._end(number)
+            self._closed.append(number)
+        newest = complete[-1:]
+        older = by_age[: by_age.index(newest[0])] if newest else []
+        for number in older:
+            view = self._views.get(number)
+            if view is not None and view.is_over() and view.newest_us > NEVER_US:
+                self._end(number)
+                self._closed += [number] if view.complete or view.gateways & self._members() else []
+        del self._closed[:-MAX_CLOSED]
+
+    def _limit_incomplete(self) -> None:
+        """Drop incomplete views beyond MAX_VIEWS, those of gateways that are no members and of the busiest gateway first."""
+        if len(self._views) <= MAX_VIEWS:
+            return
+        incomplete = {number: view for number, view in self._views.items() if not view.complete}
+        if len(incomplete) <= MAX_VIEWS:
+            return
+        members, begun = self._members(), Counter(name for view in incomplete.values() for name in view.gateways)
+
+        def worth(number: int) -> tuple[bool, int, int]:
+            gateways = incomplete[number].gateways
+            return bool(gateways & members), -max((begun[name] for name in gateways), default=0), len(gateways)
+
+        number = min(incomplete, key=worth)
+        self._end(number)  # not remembered as closed: if it is a new view of members, further reports begin it anew
+
+    def _members(self) -> set[str]:
+        """The gateways of complete views."""
+        return {name for view in self._views.values() if view.complete for name in view.gateways}
+
+    def _end(self, number: int) -> None:
+        view = self._views.pop(number)
+        members = self._members()
+        foreign = not view.complete and bool(members) and not view.gateways & members
+        self._counts += view.take_counts()
+        self._counts["foreign" if foreign else "forgotten"] += view.waiting
+        self._counts["views_closed"] += not foreign

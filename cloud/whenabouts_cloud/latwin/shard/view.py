@@ -7,7 +7,11 @@ early. An early DEFINITELY is never retracted; another verdict is, if a later st
 reports nor at its final place.
 
 A process is bound to the gateway whose report comes first. Another gateway of the view whose readings the same stream
-covers, and a gateway that two streams cover, are mistakes in the rule: ignored, counted and reported.
+covers, and a gateway that two streams cover, are mistakes in the rule: ignored, counted and reported. A view is complete
+when each process is bound, each to another gateway. No gateway can complete a view alone.
+
+Limit: MAX_WAITING reports wait. Beyond, those from the future are dropped, as they would keep others from waiting; then
+the first of the order are processed at once. In an incomplete view the oldest are dropped.
 """
 
 import operator
@@ -16,7 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from whenabouts_cloud.frontier.processes import group_frontier, process_frontiers, silent_processes
-from whenabouts_cloud.frontier.times import FURTHEST_US, NEVER_US
+from whenabouts_cloud.frontier.times import AHEAD_US, FURTHEST_US, NEVER_US
 from whenabouts_cloud.latwin.shard.occurrence import Occurrence
 from whenabouts_cloud.latwin.shard.processing_order import MissingStates, OrderedItem, in_order
 from whenabouts_cloud.latwin.shard.report import Report, Source
@@ -97,11 +101,15 @@ class View:
 
     def step(self, watermark_of: WatermarkOf, everything: bool) -> list[VerdictChange]:
         """The verdicts that can be emitted now; `everything`: nothing more will land, so nothing waits."""
-        frontier_us = group_frontier(self._watermarks_us(watermark_of), self._delays_us, self._offsets_us)
+        watermarks_us = self._watermarks_us(watermark_of)
+        frontier_us = group_frontier(watermarks_us, self._delays_us, self._offsets_us)
         self._now_us = max(self._now_us, frontier_us)
-        if -1 in self._process:
+        if not self.complete:
+            self._drop_oldest()
             return []
         order = self._order()
+        if len(order) > MAX_WAITING and self._drop_ahead(len(order) - MAX_WAITING, watermarks_us):
+            order = self._order()
         count = self._due_now(order, everything)
         emitted = [
             (verdict, "emitted") for verdict in self._take(order, count, watermark_of) if not self._was_emitted(verdict)
@@ -118,6 +126,22 @@ class View:
         if process == list(range(self._width)):
             return queues
         return [[r._replace(clock=tuple([r.clock[p] for p in process])) for r in queue] for queue in queues]
+
+    @property
+    def complete(self) -> bool:
+        """True if each stream of the rule has a gateway in this view."""
+        return -1 not in self._process
+
+    @property
+    def gateways(self) -> set[str]:
+        """The gateways that processes are bound to."""
+        return {name for name in self.names if name}
+
+    @property
+    def began_us(self) -> int:
+        """The median of the times at which its gateways began it, so that no wrong clock alone decides; or NEVER_US."""
+        first = sorted(ends[2] if ends[2] < FURTHEST_US else NEVER_US for ends in self._ends if ends)
+        return first[(len(first) - 1) // 2] if first else NEVER_US
 
     @property
     def waits(self) -> bool:
@@ -174,13 +198,15 @@ class View:
         if self._width not in (-1, width):
             self.counts["wrong"] += 1
             return False
-        if self._process[slot] < 0 and source.process not in self._process:
+        if self._process[slot] < 0 and source.process not in self._process and source.name not in self.names:
             self._process[slot], self.names[slot], self._width = source.process, source.name, width
         if (self._process[slot], self.names[slot]) == (source.process, source.name):
             return True
         stream = self._rule.streams[slot].name
         if self._process[slot] < 0:
-            other = self._rule.streams[self._process.index(source.process)].name
+            taken = source.name in self.names
+            bound = self.names.index(source.name) if taken else self._process.index(source.process)
+            other = self._rule.streams[bound].name
             self.mistakes.add(f"streams {other} and {stream} both cover {source.name}, expected one gateway for each")
         else:
             self.mistakes.add(f"stream {stream} covers {self.names[slot]} and {source.name}, expected one gateway")
@@ -189,6 +215,28 @@ class View:
 
     def _watermarks_us(self, watermark_of: WatermarkOf) -> list[int | None]:
         return [watermark_of(name) if name else None for name in self.names]
+
+    def _drop_ahead(self, surplus: int, watermarks_us: list[int | None]) -> bool:
+        """Drop reports beyond what true stamps can be by the watermarks, the furthest first; True if there were any."""
+        pairs = zip(watermarks_us, self._offsets_us, strict=True)
+        latest_us = max((us + offset_us for us, offset_us in pairs if us is not None), default=FURTHEST_US)
+        end_us = latest_us + max(self._delays_us) + AHEAD_US
+        ahead = [x for one in self._waiting for x in one.values() if x.timed and x.hi > end_us]
+        ahead.sort(key=operator.attrgetter("hi"), reverse=True)
+        self._drop(ahead[:surplus], "ahead")
+        return bool(ahead)
+
+    def _drop_oldest(self) -> None:
+        """Drop the oldest reports beyond MAX_WAITING, while no order is known."""
+        surplus = self.waiting - MAX_WAITING
+        if surplus > 0:
+            reports = sorted((x for one in self._waiting for x in one.values()), key=operator.attrgetter("hi"))
+            self._drop(reports[:surplus], "forgotten")
+
+    def _drop(self, reports: list[Report], reason: str) -> None:
+        for report in reports:
+            del self._waiting[report.slot][report.seq]
+        self.counts[reason] += len(reports)
 
     def _order(self) -> list[OrderedItem]:
         return in_order(self.queues(), self._following, self._delays_us, self._rule.causal)
