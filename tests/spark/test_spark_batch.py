@@ -109,6 +109,21 @@ def test_same_named_streams_of_two_sites_are_distinguished(spark, tmp_path):
     assert results.num_rows == 3
 
 
+def test_readings_of_another_gateway_are_not_those_of_a_stream_with_an_owner(spark, tmp_path):
+    """AT SITE ... GATEWAY: a gateway of the site and one of the same name elsewhere send readings with the stream's name."""
+    places = [("hall", "dock-1"), ("hall", "evil"), ("yard", "dock-1")]
+    rows = [reading(name, n, "dock/tags", "x", n, n, site=site) for n in range(3) for site, name in places]
+    rows += [reading("door-1", n, "door/tags", "x", n, n) for n in range(3)]
+    job = parse_rules("""
+        STREAM dock FROM "dock/tags" AT SITE "hall" GATEWAY "dock-1" DELAY 1 s
+        STREAM door FROM "door/+"    AT SITE "hall" GATEWAY "door-1" DELAY 1 s
+        RULE handover CORRELATE dock AS a, door AS b WHERE |@a - @b| <= 0 s OVER 1
+    """).rules[0]
+    results, _ = published(spark, tmp_path, job, landed(tmp_path / "landing", rows))
+    assert {(r["a_site"], r["a_gateway"]) for r in results.to_pylist()} == {("hall", "dock-1")}
+    assert results.num_rows == 3
+
+
 def test_a_landing_without_a_match_gives_an_empty_readable_result(spark, tmp_path):
     """No pair: a file with the schema and no rows."""
     landing = landed(tmp_path / "landing", [reading("g0", 0, "dock/tags", "x", 0, 0)] * 3)

@@ -141,7 +141,7 @@ def seen(rule: CepRule, rows: list[dict[str, Any]], key: str) -> "list[tuple[See
             name: column_of(fields, attributes if isinstance(attributes, dict) else {}, name, codes) for name in columns
         }
         for code, stream in enumerate(rule.streams):
-            if stream.matches(row["site"], row["stream"]):
+            if stream.matches(row["site"], row["gateway"], row["stream"]):
                 name = f"{row['stream']}@{row['site']}/{row['gateway']} {row['boot']}:{row['seq']}"
                 t_min, t_max = (row[side] + stream.offset_us for side in ("t_min", "t_max"))
                 events.append((Seen(code, t_min, t_max, name, numbers, row["key"] == key), row))

@@ -88,9 +88,10 @@ class EngineJob(ABC, Generic[AnyRule]):
         """Number of shards that the rule uses, at most `shards`."""
         return shards
 
-    def heard(self, rule: AnyRule, site: str, streams: Sequence[str]) -> list[int]:
-        """Indexes of the watermark lists (`streams`) that a gateway of this site with these streams counts for."""
-        return [n for n, one in enumerate(self.streams(rule)) if any(one.matches(site, name) for name in streams)]
+    def heard(self, rule: AnyRule, site: str, gateway: str, streams: Sequence[str]) -> list[int]:
+        """Indexes of the watermark lists (`streams`) that this gateway, with these streams, counts for."""
+        own = enumerate(self.streams(rule))
+        return [n for n, one in own if any(one.matches(site, gateway, name) for name in streams)]
 
     def shared(self, rule: AnyRule) -> bool:
         """True if every shard of the rule is given `shared_rows`."""

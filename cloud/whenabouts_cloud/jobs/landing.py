@@ -51,12 +51,14 @@ def latest_watermarks(spark: "SparkSession", landing: str) -> list[Watermark]:
 
 
 def belongs_to(stream: Stream) -> "Column":
-    """Condition that `site` and `stream` of a row belong to the stream."""
+    """Condition that `site`, `gateway` and `stream` of a row belong to the stream."""
     if set(stream.pattern) & {"+", "#"}:
         named = F.col("stream").rlike(f"^(?:{name_regex(stream.pattern)})\\z")
     else:
         named = F.col("stream") == stream.pattern  # Parquet can skip data by this comparison
-    return named if stream.site is None else named & (F.col("site") == stream.site)
+    for column, name in (("site", stream.site), ("gateway", stream.gateway)):
+        named = named if name is None else named & (F.col(column) == name)
+    return named
 
 
 def belongs_to_any(streams: Iterable[Stream]) -> "Column":

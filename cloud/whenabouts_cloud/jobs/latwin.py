@@ -44,7 +44,7 @@ class Latwin(EngineJob[LatwinRule]):
     def streams(self, rule: LatwinRule) -> Sequence[Stream]:
         return rule.streams
 
-    def heard(self, rule: LatwinRule, site: str, streams: Sequence[str]) -> list[int]:
+    def heard(self, rule: LatwinRule, site: str, gateway: str, streams: Sequence[str]) -> list[int]:
         """All streams count as one."""
         return [0]
 

@@ -127,7 +127,7 @@ def _spread(
             watermarks = [
                 (f"{one['site']}/{one['gateway']}", stream, one["frontier_us"])
                 for one in said
-                for stream in engine.heard(rule, one["site"], one["streams"])
+                for stream in engine.heard(rule, one["site"], one["gateway"], one["streams"])
             ]
             if watermarks:
                 columns = [

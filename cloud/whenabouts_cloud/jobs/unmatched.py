@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from whenabouts_cloud.landing.schema import of
 from whenabouts_cloud.rules import CorrelateRule, Rule, Stream
 
-NAMES = of("site", "stream").names
+NAMES = of("site", "gateway", "stream").names
 SHOWN = 8  # names of the landing that are listed with an unmatched stream
 
 
@@ -23,7 +23,7 @@ class Landed:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._read: set[Path] = set()
-        self._names: set[tuple[str, str]] = set()
+        self._names: set[tuple[str, str, str]] = set()
 
     def unmatched(self, rules: Iterable[Rule]) -> dict[str, str]:
         """Return a text for each stream of these rules that no reading matches, by name; none while nothing has landed."""
@@ -47,19 +47,25 @@ class Landed:
                 yield file
 
     def _text(self, stream: Stream) -> str:
-        known = sorted(name if stream.site in (None, site) else f"{name} at {site}" for site, name in self._names)
-        shown = ", ".join(dict.fromkeys(known[:SHOWN])) + (", ..." if len(known) > SHOWN else "")
-        at_site = f" at site {stream.site}" if stream.site else ""
-        return f'Stream {stream.name}: no reading matches "{stream.pattern}"{at_site}; the landing has {shown}'
+        known = sorted({_shown(stream, *names) for names in self._names})
+        shown = ", ".join(known[:SHOWN]) + (", ..." if len(known) > SHOWN else "")
+        return f'Stream {stream.name}: no reading matches "{stream.pattern}"{stream.owner}; the landing has {shown}'
 
 
 def _streams(rule: Rule) -> Sequence[Stream]:
     return (rule.a, rule.b) if isinstance(rule, CorrelateRule) else rule.streams
 
 
-def _names_in(file: Path) -> set[tuple[str, str]]:
+def _shown(stream: Stream, site: str, gateway: str, name: str) -> str:
+    """A name of the landing, with its owner where the stream expects another one."""
+    if stream.gateway not in (None, gateway) or (stream.gateway and stream.site != site):
+        return f"{name} at {site}/{gateway}"
+    return name if stream.site in (None, site) else f"{name} at {site}"
+
+
+def _names_in(file: Path) -> set[tuple[str, str, str]]:
     try:
         names = pq.ParquetFile(file, read_dictionary=NAMES).read(columns=NAMES).group_by(NAMES).aggregate([])
     except (OSError, pa.ArrowInvalid):  # Spark reports the error
         return set()
-    return {(row["site"], row["stream"]) for row in names.to_pylist() if None not in row.values()}
+    return {(row["site"], row["gateway"], row["stream"]) for row in names.to_pylist() if None not in row.values()}

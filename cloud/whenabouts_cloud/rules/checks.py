@@ -15,6 +15,7 @@ from whenabouts_cloud.language.timing import Notes, condition, confidence, durat
 from whenabouts_cloud.rules.counts import read_count
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, LatwinRule, Place, ResultKind, Rule, RuleFile, Stream
 from whenabouts_cloud.rules.states import read_global_state
+from whenabouts_protocol.topics import is_name
 
 MAX_NAME = 64  # letters of a rule's name, which becomes part of a stream name
 MAX_TOP = 1000  # partners of a reading that a rule can ask for
@@ -65,10 +66,26 @@ class Checker:
         delay = duration(given["delay"].children[0], self._notes) if "delay" in given else 0
         length = self._length(given["length"]) if "length" in given else None
         offset = duration(given["offset"].children[0], self._notes, signed=True) if "offset" in given else 0
-        site = str(given["site"].children[0])[1:-1] if "site" in given else None
-        if site == "":
-            self._notes.add(given["site"].children[0], "found an empty site, expected its name")
-        return Stream(str(name), str(pattern)[1:-1], delay or 0, length, site, offset or 0)
+        site, gateway = (self._name(clause, given) for clause in ("site", "gateway"))
+        if gateway is not None and site is None:
+            self._notes.add(
+                given["gateway"],
+                f'found GATEWAY "{gateway}" without a site, expected AT SITE "..." GATEWAY "{gateway}": '
+                "names of gateways are unique within a site only",
+            )
+        return Stream(str(name), str(pattern)[1:-1], delay or 0, length, site, offset or 0, gateway)
+
+    def _name(self, clause: str, given: dict[str, Any]) -> str | None:
+        """The name in a clause about the owner of a stream, if it is given."""
+        if clause not in given:
+            return None
+        token = given[clause].children[0]
+        name = str(token)[1:-1]
+        if name == "":
+            self._notes.add(token, f"found an empty {clause}, expected its name")
+        elif clause == "gateway" and not is_name(name):
+            self._notes.add(token, f'found gateway {token}, expected a name such as "dock-1"')
+        return name
 
     def _pattern(self, token: Token) -> None:
         levels = str(token)[1:-1].split("/")

@@ -40,7 +40,8 @@ class StateExplained:
 class EventsExplained:
     """All predictions about a rule before it runs; `states` is empty if `state_count` is above 32.
 
-    `layers`: (types present, states, complete ones); `state_count` None: too many to count.
+    `layers`: (types present, states, complete ones); `state_count` None: too many to count. `owned`: the streams of one
+    site or gateway, with it.
     """
 
     name: str
@@ -60,6 +61,7 @@ class EventsExplained:
     state_count: int | None
     states: tuple[StateExplained, ...]
     layers: tuple[tuple[int, int, int], ...]
+    owned: tuple[str, ...]
 
 
 def explain_events(rule: CepRule, reason: str = "a gateway runs CORRELATE rules only") -> EventsExplained:
@@ -83,6 +85,7 @@ def explain_events(rule: CepRule, reason: str = "a gateway runs CORRELATE rules 
         None if graph.states is None else len(graph.states),
         _states(graph),
         tuple((n, *counts) for n, counts in graph.layers().items()),
+        tuple(f"{stream.name}{stream.owner}" for stream in rule.streams if stream.owner),
     )
 
 

@@ -47,6 +47,7 @@ class Side:
     probe_share: float
     keep_us: int
     readings: int | None
+    owner: str
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,7 @@ def explain(placement: Placement, rates_hz: Mapping[str, float]) -> Explanation:
                 probe_share(lengths[n], lengths[1 - n], ct),
                 keep_us[n],
                 None if rate is None else int(rate * keep_us[n] / 1e6) + 1,
+                stream.owner.strip(),
             )
         )
     a, b = sides

@@ -26,6 +26,7 @@ class ProcessExplained:
     stream: str
     pattern: str
     site: str | None
+    gateway: str | None
     window: int
     delay_us: int
     length_us: int | None
@@ -51,7 +52,9 @@ class StatesExplained:
 def explain_states(rule: LatwinRule, reason: str = "a gateway runs CORRELATE rules only") -> StatesExplained:
     """Explain a rule that runs in the cloud for this reason."""
     processes = tuple(
-        ProcessExplained(s.name, s.pattern, s.site, w, s.delay_us, None if s.length_us is None else s.length_us[1])
+        ProcessExplained(
+            s.name, s.pattern, s.site, s.gateway, w, s.delay_us, None if s.length_us is None else s.length_us[1]
+        )
         for s, w in zip(rule.streams, rule.windows, strict=True)
     )
     parts = rule.alternatives or []
@@ -88,7 +91,8 @@ def lines(e: StatesExplained) -> list[str]:
     else:
         points.append(f"  windows      at most {e.box} global states")
     for p in e.processes:
-        where = f'"{p.pattern}"' + ("" if p.site is None else f" at site {p.site}")
+        at_site = "" if p.site is None else f" at site {p.site}"
+        where = f'"{p.pattern}"' + (at_site if p.gateway is None else f" at gateway {p.site}/{p.gateway}")
         length = "as long as any so far" if p.length_us is None else f"up to {p.length_us} us long"
         points.append(f"  gateway      {p.stream}: the one with {where}, {p.window} states; lands {p.delay_us} us late")
         points.append(f"    stamps     {length}: an open state has lasted until the gateway's watermark less that")

@@ -32,6 +32,7 @@ def _events_lines(e: EventsExplained) -> list[str]:
         f"rule {e.name}",
         f"  runs         in the {e.where}: {e.reason}",
         f"  pattern      {e.text.splitlines()[-1].strip()}",
+        *(f"  only from    {owned}" for owned in e.owned),
         f"  match        {', '.join(e.places)}",
         f"  alternatives {e.alternatives}",
         f"  window       {_time(e.window_us)}, {'less than that' if e.strict_window else 'that much included'}",
@@ -72,8 +73,9 @@ def _automaton_lines(e: EventsExplained) -> list[str]:
 
 def _side_lines(side: Side) -> list[str]:
     readings = "" if side.readings is None else f", {side.readings} readings"
+    stream = f"{side.stream} {side.owner}".strip()
     return [
-        f"  {side.alias} ({side.stream}), stamps of {_time(side.shortest_us)} to {_time(side.longest_us)}",
+        f"  {side.alias} ({stream}), stamps of {_time(side.shortest_us)} to {_time(side.longest_us)}",
         f"    kept       {_time(side.keep_us)} after its middle{readings}",
         f"    tested     {100 * side.probe_share:.0f} % of what an order by maximum tests",
         *(f"    length {_time(b.length_us):>10}: {_bounds(b)}" for b in side.bounds),

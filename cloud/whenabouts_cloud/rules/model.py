@@ -20,8 +20,9 @@ Function = Literal["sum", "min", "max", "avg"]
 
 @dataclass(frozen=True)
 class Stream:
-    """A named source of readings: stream names that match `pattern`, at one site if `site` is given.
+    """A named source of readings: stream names that match `pattern`, of one site or gateway if that is given.
 
+    `gateway` comes with `site`, as names of gateways are unique within a site only. The watermarks of others do not count.
     `delay_us` is how long after its t_max a reading may land and is still waited for. `length_us` declares the shortest and
     longest stamp; without it any length is expected.
     """
@@ -32,14 +33,24 @@ class Stream:
     length_us: tuple[int, int] | None = None
     site: str | None = None
     offset_us: int = 0
+    gateway: str | None = None
 
-    def matches(self, site: str, stream: str) -> bool:
-        """Return True if a reading of this site and stream name belongs to the stream."""
-        return self.site in (None, site) and re.fullmatch(name_regex(self.pattern), stream) is not None
+    def matches(self, site: str, gateway: str, stream: str) -> bool:
+        """Return True if a reading of this site, gateway and stream name belongs to the stream."""
+        owned = self.site in (None, site) and self.gateway in (None, gateway)
+        return owned and re.fullmatch(name_regex(self.pattern), stream) is not None
+
+    @property
+    def owner(self) -> str:
+        """Whose readings it takes, as explanations write it: " at site S", " at gateway S/G", or nothing."""
+        if self.gateway is not None:
+            return f" at gateway {self.site}/{self.gateway}"
+        return "" if self.site is None else f" at site {self.site}"
 
     def text(self) -> str:
         """The declaration in the rule language."""
         at_site = f' AT SITE "{self.site}"' if self.site is not None else ""
+        at_site += f' GATEWAY "{self.gateway}"' if self.gateway is not None else ""
         length = f" LENGTH {self.length_us[0]} us .. {self.length_us[1]} us" if self.length_us else ""
         offset = f" OFFSET {self.offset_us} us" if self.offset_us else ""
         return f'STREAM {self.name} FROM "{self.pattern}"{at_site} DELAY {self.delay_us} us{length}{offset}'

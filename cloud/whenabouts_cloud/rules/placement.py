@@ -136,7 +136,7 @@ def _place(rule: Rule, streams: Sequence[GatewayStream]) -> Placement:
 
 def _covers(stream: Stream, candidate: GatewayStream) -> bool:
     site = stream.site or "" if candidate.site is None else candidate.site
-    return not candidate.stream.startswith(DERIVED_PREFIX) and stream.matches(site, candidate.stream)
+    return not candidate.stream.startswith(DERIVED_PREFIX) and stream.matches(site, candidate.gateway, candidate.stream)
 
 
 def _compiled(placement: Placement) -> CompiledRule:

@@ -14,8 +14,8 @@ from whenabouts_sim.world.world import SimReader
 D_US = 2_000_000
 CONFIDENCE = Fraction(8, 10)
 RULE = """# Goods seen at the warehouse's dock and at the shop's door within two seconds, at least 80 % sure.
-STREAM dock FROM "{a.stream}" AT SITE "{a.site}" DELAY 30 s
-STREAM door FROM "{b.stream}" AT SITE "{b.site}" DELAY 30 s
+STREAM dock FROM "{a.stream}" AT SITE "{a.site}" GATEWAY "{a.gateway}" DELAY 30 s
+STREAM door FROM "{b.stream}" AT SITE "{b.site}" GATEWAY "{b.gateway}" DELAY 30 s
 
 RULE handover
   CORRELATE dock AS a, door AS b

@@ -74,6 +74,44 @@ def test_a_watermark_goes_to_every_shard_of_each_rule_that_it_concerns():
     assert watermarks == [[], [("hall/g0", 7)]]
 
 
+OWNED = """
+STREAM dock  FROM "dock/tags" AT SITE "hall" GATEWAY "g0" DELAY 1 s
+STREAM shelf FROM "shelf/#"   AT SITE "hall" DELAY 1 s
+RULE near  CORRELATE dock AS a, shelf AS b WHERE |@a - @b| <= 1 s OVER 80 % AND a.key = b.key
+RULE order SEQ(dock a, shelf b) WITHIN 1 s PER key
+"""
+
+
+@pytest.mark.parametrize(("engine", "number"), [(CORRELATION, 0), (CEP, 1)], ids=["pairs", "events"])
+def test_a_watermark_of_another_gateway_does_not_count_for_a_stream_with_an_owner(engine, number):
+    """Three gateways name both streams: of the owned one counts only the owner's, of the other those of its site."""
+    said = [
+        {"site": site, "gateway": name, "frontier_us": us, "streams": ["dock/tags", "shelf/1"], "landed_us": 0}
+        for site, name, us in (("hall", "g0", 7), ("hall", "evil", 8), ("yard", "g0", 9))
+    ]
+    job = parse_rules(OWNED).rules[number]
+    rows = packed_watermarks(engine, {0: job}, [], Frame(pa.Table.from_pylist(said, schema=FRONTIER)), 1)
+    _, watermarks = tables_of(engine, job, [(row["table"], row["rows"]) for row in rows])
+    assert watermarks == [[("hall/g0", 7)], [("hall/g0", 7), ("hall/evil", 8)]]
+
+
+def test_a_reading_of_another_gateway_is_no_event_of_a_stream_with_an_owner():
+    """Readings with the owned stream's name: the owner's is an event, another gateway's and another site's are none."""
+    job = parse_rules(OWNED).rules[1]
+    rows = [
+        reading("g0", 0, "dock/tags", "k", 1, 1),
+        reading("evil", 1, "dock/tags", "k", 2, 2),
+        reading("g0", 2, "dock/tags", "k", 3, 3, site="yard"),
+        reading("evil", 3, "shelf/1", "k", 4, 4),
+    ]
+    landed = table(rows).append_column("shard", pa.array([0] * 4, pa.int32()))
+    [routed] = CEP.routed(job, landed, 1)
+    assert [(r["type"], r["gateway"], r["site"]) for r in routed.rows.to_pylist()] == [
+        (0, "g0", "hall"),
+        (1, "evil", "hall"),
+    ]
+
+
 BORDERS = [INT64_MIN, EPOCH_US, EPOCH_US + 5_000_000, INT64_MAX]
 TIMES = [INT64_MIN, EPOCH_US - 1, EPOCH_US, EPOCH_US + 5_000_000, INT64_MAX]
 

@@ -83,3 +83,14 @@ def test_what_is_no_parquet_or_hidden_is_passed_over(tmp_path):
     rule = type("Rule", (), {"streams": (Stream("x", "y", 0),)})()
     assert hidden.exists()
     assert Landed(landing).unmatched([rule]) == {"x": 'Stream x: no reading matches "y"; the landing has seen'}
+
+
+def test_a_stream_of_a_gateway_that_has_sent_nothing_is_reported_with_those_that_have(tmp_path):
+    """The name has landed, but from another gateway."""
+    landing = tmp_path / "landing"
+    land(landing, [reading("evil", 0, "dock/tags", "k", 1, 2), reading("g0", 1, "other", "k", 1, 2)], 0)
+    rule = type("Rule", (), {"streams": (Stream("dock", "dock/tags", 0, site="hall", gateway="g0"),)})()
+    assert Landed(landing).unmatched([rule]) == {
+        "dock": 'Stream dock: no reading matches "dock/tags" at gateway hall/g0; '
+        "the landing has dock/tags at hall/evil, other"
+    }

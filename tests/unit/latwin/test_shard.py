@@ -363,6 +363,20 @@ def test_a_gateway_that_is_no_member_ends_no_view():
     assert again.state()["unheard"] == []
 
 
+def test_a_stream_with_an_owner_takes_no_states_of_another_gateway():
+    """Even one that lands first, in the members' view, as the process of the owner."""
+    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")
+    owned = [dataclasses.replace(s, site="hall", gateway=f"g{n}") for n, s in enumerate(job.streams)]
+    job = dataclasses.replace(job, streams=tuple(owned))
+    shard = LatwinShard(job)
+    first = [{**on(1, 0, 0, False), "gateway": "evil"}, {**on(0, 0, 0, False), "site": "yard"}]
+    stepped(shard, job, first, watermark_of(evil=900, g0=0))
+    rows = [on(0, 0, 0), on(1, 0, 1), on(0, 1, 40, False), on(1, 1, 50, False)]
+    assert emitted(stepped(shard, job, rows, watermark_of(g0=900, g1=900))) == {(0, 0)}
+    assert shard.counts["readings"] == 4
+    assert shard.state()["mistakes"] == []
+
+
 def test_one_gateway_with_a_thousand_views_holds_few_of_them_and_no_place_of_a_new_view():
     """The members' next view begins while another gateway names views: those of the other gateway go, not the members'."""
     job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")

@@ -63,6 +63,25 @@ def test_mistakes_end_with_2_and_their_places(file):
         assert run(command, file.with_name("none.wa")).exit_code == 2
 
 
+def test_explain_names_the_owner_of_a_stream_in_all_bodies(file):
+    """The gateway or the site, for pairs, for events and for states."""
+    file.write_text("""
+        STREAM dock  FROM "dock/tags" AT SITE "hall" GATEWAY "g0" DELAY 1 s
+        STREAM shelf FROM "shelf/#"   AT SITE "hall" DELAY 1 s
+        RULE near  CORRELATE dock AS a, shelf AS b WHERE |@a - @b| <= 1 s OVER 80 %
+        RULE order SEQ(dock a, shelf b) WITHIN 1 s PER key
+        RULE both  DEFINITELY dock AND shelf WINDOW 4 IN GROUP office
+    """)
+    said = run(explain, file).stdout
+    for line in (
+        "a (dock at gateway hall/g0), stamps of",
+        "b (shelf at site hall), stamps of",
+        "only from    dock at gateway hall/g0",
+        'dock: the one with "dock/tags" at gateway hall/g0, 4 states',
+    ):
+        assert line in said
+
+
 def test_explain_prints_where_and_how_much(file):
     """Placement with reason, lengths, bounds, probe share, memory."""
     done = run(

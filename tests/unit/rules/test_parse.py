@@ -45,6 +45,18 @@ def test_the_example_of_the_design_is_read_exactly():
     )
 
 
+def test_a_stream_of_one_gateway_takes_nothing_of_another():
+    """Neither of its site nor of its name at another site; the canonical text reads back as the same stream."""
+    [dock] = parse_rules('STREAM dock FROM "dock/+" DELAY 2 s AT SITE "s" GATEWAY "dock-1"').streams
+    assert dock == Stream("dock", "dock/+", 2_000_000, None, "s", gateway="dock-1")
+    assert dock.matches("s", "dock-1", "dock/tags")
+    assert not dock.matches("s", "dock-2", "dock/tags")
+    assert not dock.matches("t", "dock-1", "dock/tags")
+    assert not dock.matches("s", "dock-1", "door/tags")
+    assert parse_rules(dock.text()).streams == (dock,)
+    assert parse_rules('STREAM dock FROM "dock/+" DELAY 2 s AT GATEWAY "dock-1" AT SITE "s"').streams == (dock,)
+
+
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
@@ -75,6 +87,13 @@ def test_a_threshold_is_the_decimal_that_was_written(written, expected):
         ('STREAM d FROM "a" DELAY 99999 h', 1, 25, "at most ten years"),
         ('STREAM d FROM "a" DELAY 1 s DELAY 1 s', 1, 29, "found a second DELAY"),
         ('STREAM d FROM "a/#/b" DELAY 1 s', 1, 15, "as the last level"),
+        ('STREAM d FROM "a" GATEWAY "g" DELAY 1 s', 1, 19, 'found GATEWAY "g" without a site, expected AT SITE'),
+        ('STREAM d FROM "a" AT GATEWAY "g" DELAY 1 s', 1, 19, "names of gateways are unique within a site only"),
+        ('STREAM d FROM "a" AT SITE "s" GATEWAY "" DELAY 1 s', 1, 39, "found an empty gateway, expected its name"),
+        ('STREAM d FROM "a" AT SITE "s" GATEWAY "g/1" DELAY 1 s', 1, 39, 'found gateway "g/1", expected a name such as'),
+        ('STREAM d FROM "a" AT SITE "s" GATEWAY g DELAY 1 s', 1, 39, "found g, expected a name in quotes"),
+        ('STREAM d FROM "a" AT SITE "s" GATEWAY "g" GATEWAY "h" DELAY 1 s', 1, 43, "found a second GATEWAY"),
+        ('STREAM d FROM "a" AT ROOM "s" DELAY 1 s', 1, 22, "found ROOM, expected GATEWAY or SITE"),
         ('STREAM d FROM "a+" DELAY 1 s', 1, 15, "expected it to be a whole level"),
         ('STREAM d FROM "a" DELAY 1 s LENGTH 2 s .. 1 s', 1, 29, "expected the shorter one first"),
         (STREAMS + STREAMS, 2, 8, "a second time"),
@@ -282,6 +301,6 @@ def test_no_text_makes_the_parser_fail_in_any_other_way(text):
 def test_patterns_cover_what_mqtt_topic_filters_cover(pattern, inside, outside):
     """+ is one level, # the rest and its parent, everything else itself."""
     stream = Stream("s", pattern, 0)
-    assert all(stream.matches("any", name) for name in inside)
-    assert not any(stream.matches("any", name) for name in outside)
+    assert all(stream.matches("any", "any", name) for name in inside)
+    assert not any(stream.matches("any", "any", name) for name in outside)
     assert name_regex(pattern)

@@ -17,6 +17,7 @@ STREAM dock  FROM "dock/tags" DELAY 2 s LENGTH 20 ms .. 300 ms
 STREAM shelf FROM "shelf/+"   DELAY 1 s OFFSET -250 ms
 STREAM far   FROM "shelf/+"   AT SITE "port" DELAY 1 s
 STREAM all   FROM "#"         DELAY 1 s
+STREAM mine  FROM "#"         AT SITE "hall" GATEWAY "g1" DELAY 1 s
 """
 RULE = "RULE r {place} CORRELATE {a} AS a, {b} AS b WHERE |@a - @b| <= 1 s OVER 80 % {more}\n"
 
@@ -49,6 +50,8 @@ TWO = [stream("dock/tags", "g1"), stream("shelf/1", "g1"), stream("shelf/2", "g2
         (rules("far", "far"), [stream("shelf/9", "g3", "port")], "edge", "all its streams are on port/g3"),
         (rules("far", "far"), [GatewayStream("shelf/9", "g3")], "edge", "all its streams are on g3"),
         (rules("all", "dock"), [*ONE, stream("$rule/x", "g2")], "edge", "on hall/g1"),
+        (rules("mine", "mine"), [*TWO, stream("x", "g1", "port")], "edge", "all its streams are on hall/g1"),
+        (rules("mine", "mine"), [stream("x", "g2")], "cloud", "no gateway has announced a stream that mine covers"),
         (rules("all", "dock"), [stream("dock/tags", "g1"), *(stream(f"x{n}", "g1") for n in range(32))], "cloud",
          "all covers 33 streams, and a gateway takes at most 32 a side"),
     ],

@@ -82,7 +82,7 @@ def schema_of(plan: Plan, count: Count | None = None) -> pa.Schema:
 def events_of(rule: CepRule, plan: Plan, readings: pa.Table) -> tuple[pa.Table, Ints]:
     """The events (`schema_of`) of a reading table (STAMPED and `sources_of`), and the row of each event's reading."""
     encoded = {name: encode(readings[name]) for name in ("site", "gateway", "stream")}
-    row, types = _covered(rule, encoded["site"], encoded["stream"])
+    row, types = _covered(rule, *encoded.values())
     if rule.pattern.per_key:
         keyed = readings["key"].is_valid().to_numpy()[row]
         row, types = row[keyed], types[keyed]
@@ -150,15 +150,20 @@ def _read(plan: Plan) -> list[str]:
     return [name for name in plan.attributes if name not in STAMPS]
 
 
-def _covered(rule: CepRule, site: pa.DictionaryArray, stream: pa.DictionaryArray) -> tuple[Ints, Ints]:
-    """(row, type) of every event, in the order of rows; each pair of site and stream is checked once."""
-    sites, streams = site.dictionary.to_pylist(), stream.dictionary.to_pylist()
-    pair = codes(site) * max(len(streams), 1) + codes(stream)
-    covers = np.zeros((max(len(sites) * len(streams), 1), len(rule.streams)), bool)
-    for n in np.flatnonzero(np.bincount(pair, minlength=1)).tolist():
-        names = sites[n // len(streams)], streams[n % len(streams)]
-        covers[n] = [one.matches(*names) for one in rule.streams]
-    row, types = np.nonzero(covers[pair])
+def _covered(rule: CepRule, *names: pa.DictionaryArray) -> tuple[Ints, Ints]:
+    """(row, type) of every event, in the order of rows; each triple of site, gateway and stream is checked once."""
+    sites, gateways, streams = (name.dictionary.to_pylist() for name in names)
+    site, gateway, stream = map(codes, names)
+    if all(one.gateway is None for one in rule.streams):
+        gateways, gateway = [""], np.zeros_like(gateway)  # few triples
+    triple = (site * max(len(gateways), 1) + gateway) * max(len(streams), 1) + stream
+    distinct = pa.array(triple).dictionary_encode()
+    covers = np.zeros((max(len(distinct.dictionary), 1), len(rule.streams)), bool)
+    for n, packed in enumerate(distinct.dictionary.to_pylist()):
+        rest, at_stream = divmod(packed, len(streams))
+        at_site, at_gateway = divmod(rest, len(gateways))
+        covers[n] = [one.matches(sites[at_site], gateways[at_gateway], streams[at_stream]) for one in rule.streams]
+    row, types = np.nonzero(covers[codes(distinct)])
     return row, types
 
 

@@ -111,15 +111,16 @@ def columns_of(rule: LatwinRule) -> list[list[Value]]:
 def reports_of(rule: LatwinRule, readings: pa.Table) -> tuple[pa.Table, int]:
     """Returns the reports (REPORT) among readings (COLUMNS) of the rule's groups, and the number of invalid states."""
     columns = columns_of(rule)
-    covered: dict[tuple[str, str], tuple[int, ...]] = {}
+    covered: dict[tuple[str, str, str], tuple[int, ...]] = {}
     contents: dict[tuple[str | None, str | None, int, tuple[int, ...]], _Content | None] = {}
     rows: list[tuple[Any, ...]] = []
     wrong = 0
     for row in zip(*(_plain(readings[name]) for name in COLUMNS), strict=True):
         site, gateway, boot, seq, stream, kind, value, attrs, t_min, t_max, clock = row
-        slots = covered.get((site, stream))
+        slots = covered.get((site, gateway, stream))
         if slots is None:
-            slots = covered[site, stream] = tuple(n for n, s in enumerate(rule.streams) if s.matches(site, stream))
+            own = enumerate(rule.streams)
+            slots = covered[site, gateway, stream] = tuple(n for n, s in own if s.matches(site, gateway, stream))
         if not slots or kind != KIND:
             continue
         text = attrs, value, len(clock or ()), slots
