@@ -5,6 +5,7 @@ system the rename is atomic, and the sync of the folder makes the new name durab
 """
 
 import contextlib
+import ctypes
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,3 +45,31 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync_file_system(path: Path) -> None:
+    """Make durable all that was written to the file system of a folder, by other programs too.
+
+    For folders that another program fills without syncing. Cost: with 30 new small files 1 ms, a tenth of a sync of each;
+    more while others write much to this disk.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        if _SYNCFS is None:
+            os.sync()
+        elif _SYNCFS(descriptor):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(path))
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it that are missing, durably."""
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for one in missing:
+        sync(one.parent)
+
+
+_SYNCFS = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)  # of Linux

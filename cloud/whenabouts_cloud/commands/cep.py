@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from whenabouts_cloud.jobs.output.sink import OnBatch
+    from whenabouts_cloud.jobs.output.sink import OnBatch, OnFailure
 
 EXAMPLE = """\b
 Example:
@@ -82,12 +82,12 @@ def work_of(rules: list[CepRule], options: Options, following: RuleFollower | No
 
         return publish_whole(CEP, rules, spark, options.landing, options.out, options.shards)
 
-    def follow(spark: "SparkSession", report: "OnBatch") -> "StreamingQuery":
+    def follow(spark: "SparkSession", report: "OnBatch", failed: "OnFailure") -> "StreamingQuery":
         from whenabouts_cloud.jobs.cep import CEP
         from whenabouts_cloud.jobs.streaming import start_query
 
         running = RunningRules.of(rules) if following is None else following.adopt()
-        return start_query(CEP, running.rules, spark, options.query, report, running.gone)
+        return start_query(CEP, running.rules, spark, options.query, report, running.gone, failed)
 
     def line(result: dict[str, Any]) -> str:
         several = following is not None and len(following.running.rules) > 1

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from whenabouts_cloud.jobs.output.sink import OnBatch
+    from whenabouts_cloud.jobs.output.sink import OnBatch, OnFailure
 
 EXAMPLE = """\b
 Example:
@@ -52,11 +52,11 @@ def work_of(rule: CorrelateRule, options: Options) -> Work:
 
         return publish_whole(CORRELATION, [rule], spark, options.landing, options.out, options.shards)
 
-    def follow(spark: "SparkSession", report: "OnBatch") -> "StreamingQuery":
+    def follow(spark: "SparkSession", report: "OnBatch", failed: "OnFailure") -> "StreamingQuery":
         from whenabouts_cloud.jobs.correlate import CORRELATION
         from whenabouts_cloud.jobs.streaming import start_query
 
-        return start_query(CORRELATION, {0: rule}, spark, options.query, report)
+        return start_query(CORRELATION, {0: rule}, spark, options.query, report, failed=failed)
 
     return Work([rule], options.out, "pairs", pair_text, _PROBLEM_TEXTS, once, follow, _notices)
 

@@ -83,7 +83,8 @@ class RuleFollower:
 
     def adopt(self) -> RunningRules:
         """Return the rules to run: those of the file, unless a micro-batch must be repeated with the running rules."""
-        from whenabouts_cloud.jobs.output.sink import MARKER_VERSION, rewrite, unfinished
+        from whenabouts_cloud.jobs.output.checkpoint import unfinished
+        from whenabouts_cloud.jobs.output.sink import MARKER_VERSION, rewrite
 
         if self._wanted is not None and not unfinished(self._out):  # a micro-batch may have begun since
             before, self.running = self.running, self.running.changed(self._wanted)
@@ -94,7 +95,7 @@ class RuleFollower:
 
     def _between(self) -> bool:
         """Return True if no micro-batch is unfinished now or within LOOK_S; under load they follow without a pause."""
-        from whenabouts_cloud.jobs.output.sink import unfinished
+        from whenabouts_cloud.jobs.output.checkpoint import unfinished
 
         until = time.monotonic() + LOOK_S
         while unfinished(self._out):

@@ -165,16 +165,26 @@ class _Run:
             for part in self._parts:
                 part.finish(deadline)
         except StreamingQueryException as error:
-            raise click.ClickException(
-                f"the streaming query failed; start it again to continue. Spark reports: {error}"
-            ) from None
+            raise click.ClickException(self._reason(error)) from None
+
+    def _reason(self, error: Exception) -> str:
+        """Text for the end of a query, in one line where the cause is known."""
+        from whenabouts_cloud.jobs.output.checkpoint import LostCheckpointError
+
+        for part in self._parts:
+            if isinstance(part.failure, LostCheckpointError):
+                return str(part.failure)
+        return f"the streaming query failed; start it again to continue. Spark reports: {error}"
 
     def _claim(self, mode: str) -> None:
+        from whenabouts_cloud.jobs.output.checkpoint import LostCheckpointError
         from whenabouts_cloud.jobs.output.sink import WrongOutputError
 
         try:
             for part in self._parts:
                 part.claim(mode)
+        except LostCheckpointError as error:
+            raise click.ClickException(str(error)) from None
         except WrongOutputError as error:
             raise click.UsageError(str(error)) from None
 
@@ -267,19 +277,24 @@ class _Part:
         self._logged: set[str] = set()
         self._landed = Landed(options.landing)
         self._query: StreamingQuery | None = None
+        self.failure: Exception | None = None
 
     def claim(self, mode: str) -> None:
         """Bind the output folder to the rules.
 
         Raises:
             WrongOutputError: it belongs to other rules.
+            LostCheckpointError: its checkpoint does not know its newest results.
         """
+        from whenabouts_cloud.jobs.output.checkpoint import check_checkpoint
         from whenabouts_cloud.jobs.output.sink import claim
 
         if self._work.claim and mode == "streaming":
             self._work.claim()
         else:
             claim(self._work.out, self._work.rules, mode, self._shards)
+        if mode == "streaming":
+            check_checkpoint(self._work.out)
 
     def compute(self, spark: "SparkSession") -> tuple[Path, list[dict[str, Any]], float]:
         """Compute and publish the result; return its folder, the counts of each group, and the seconds taken."""
@@ -296,7 +311,7 @@ class _Part:
     def start(self, spark: "SparkSession") -> None:
         """Start the query."""
         self.tally = self.tally.restarted({rule.name for rule in self._rules()})
-        self._query = self._work.follow(spark, self._report)
+        self._query = self._work.follow(spark, self._report, self._fail)
 
     def renew(self, spark: "SparkSession") -> None:
         """Restart the query if its rules have changed."""
@@ -335,6 +350,9 @@ class _Part:
             output=self.output, readings=had["readings"], repeats=had["repeats"], results=had[unit],
             late=had["late"], batches=self.tally.batches, silent=len(silent),
         )  # fmt: skip
+
+    def _fail(self, error: Exception) -> None:
+        self.failure = error
 
     def _report(self, number: int, published: Path | None, counts: list[dict[str, Any]], seconds: float) -> None:
         self.tally = self.tally.after(counts, seconds)

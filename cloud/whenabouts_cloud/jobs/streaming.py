@@ -25,7 +25,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from whenabouts_cloud.jobs.engine import AnyRule, EngineJob
 from whenabouts_cloud.jobs.landing import follow_readings, follow_watermarks
-from whenabouts_cloud.jobs.output.sink import OnBatch, ResultSink
+from whenabouts_cloud.jobs.output.sink import OnBatch, OnFailure, ResultSink
 from whenabouts_cloud.jobs.output.task_files import WRITTEN, Write
 from whenabouts_cloud.jobs.packing import group_of, packed, packed_watermarks, rule_of, tables_of
 from whenabouts_cloud.jobs.work import QueryOptions
@@ -45,6 +45,7 @@ def start_query(
     options: QueryOptions,
     report: OnBatch | None = None,
     gone: Sequence[int] = (),
+    failed: OnFailure | None = None,
 ) -> "StreamingQuery":
     """Start publishing the results of rules below `options.out`, from its checkpoint if there is one.
 
@@ -55,7 +56,7 @@ def start_query(
     landing, out, shards, trigger_s = options
     (landing / FRONTIER_DIR).mkdir(exist_ok=True)
     make = functools.partial(_results, engine, rules, gone, spark, str(landing.resolve()), shards)
-    sink = ResultSink(engine.results(next(iter(rules.values()))), out, report)
+    sink = ResultSink(engine.results(next(iter(rules.values()))), out, report, failed)
     return sink.follow(make, trigger_s)
 
 

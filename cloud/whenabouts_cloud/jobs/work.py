@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from whenabouts_cloud.jobs.output.sink import OnBatch
+    from whenabouts_cloud.jobs.output.sink import OnBatch, OnFailure
 
 OneRule = TypeVar("OneRule", CorrelateRule, CepRule, LatwinRule)
 
@@ -80,7 +80,7 @@ class Work:
     line: Callable[[dict[str, Any]], str]
     problem_texts: Mapping[str, str]
     once: "Callable[[SparkSession], tuple[Path, list[dict[str, Any]]]]"
-    follow: "Callable[[SparkSession, OnBatch], StreamingQuery]"
+    follow: "Callable[[SparkSession, OnBatch, OnFailure], StreamingQuery]"
     notices: "Callable[[dict[str, Any]], list[Notice]]" = lambda counts: []
     changed: Callable[[], bool] = lambda: False
     claim: Callable[[], None] | None = None

@@ -7,6 +7,7 @@
                                     "expired b"; for matches it is "late", or "beyond time" for a stamp out of range. A
                                     repeat whose original has been evicted is also reported as late
     OUT/_late_effects/batch=00000012/   matches that late readings would have added or removed: see `status`
+    .../batch=00000012/_input.json  digest of the names of the batch's input files
     OUT/.tmp-*                      unfinished files of this process and of tasks (`task_files`)
     OUT/_checkpoint/                Spark's offsets and state
     OUT/_job.json                   rules and mode that OUT belongs to
@@ -17,6 +18,9 @@ is a part as its task wrote it.
 The files of a micro-batch are gathered in a hidden folder, which one rename publishes; the side output is published first.
 Spark repeats an uncommitted micro-batch with the same number and the same input; if its folder exists already, the repeated
 output is discarded. The repetition is still computed, because computing it commits the state of the batch.
+
+Spark does not sync its checkpoint. The sink does, before results appear, so that after a power cut no folder is newer than
+the checkpoint. If the digest of the input differs all the same, the query ends and says what to do (`checkpoint`).
 
 The first batch is published even without results: from then on OUT can be read and has its schema. A complete result
 (--once) replaces an earlier one by two renames; a kill between them leaves the earlier one under a hidden name, from which
@@ -34,7 +38,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.durable import sync, write_durably
+from whenabouts_cloud.durable import make_folder, sync, sync_file_system, write_durably
+from whenabouts_cloud.jobs.output.checkpoint import (
+    CHECKPOINT,
+    check_same_input,
+    checkpoint_of,
+    digest_of,
+    input_of,
+)
 from whenabouts_cloud.jobs.output.task_files import RESULTS, Make, TaskFiles
 from whenabouts_cloud.rules.model import Rule
 
@@ -43,12 +54,15 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 MARKER = "_job.json"
-CHECKPOINT = "_checkpoint"
 MARKER_VERSION = 5
+INPUT = "_input.json"  # in the folder of a batch
 MADE, EARLIER, TASK_FILES = ".tmp-batch", ".tmp-earlier", ".tmp-parts"
 
 OnBatch = Callable[[int, Path | None, list[dict[str, Any]], float], None]
 """Called after a batch: its number, the published folder (None: nothing new), counts of each shard or group, seconds."""
+
+OnFailure = Callable[[Exception], None]
+"""Called with the error of a batch that was not published, before it ends the query: Spark wraps it in many lines."""
 
 
 class WrongOutputError(ValueError):
@@ -58,12 +72,14 @@ class WrongOutputError(ValueError):
 class ResultSink:
     """Publishes batches of results of this schema below `out`; `publish` is made for foreachBatch."""
 
-    def __init__(self, schema: pa.Schema, out: Path, report: OnBatch | None = None) -> None:
+    def __init__(
+        self, schema: pa.Schema, out: Path, report: OnBatch | None = None, failed: OnFailure | None = None
+    ) -> None:
         self._schema = schema
         self._out = out
-        self._report = report
+        self._report, self._failed = report, failed
         self._files = TaskFiles(out.resolve() / TASK_FILES)
-        out.mkdir(parents=True, exist_ok=True)
+        make_folder(out)
 
     def follow(self, make: Make, trigger_s: float) -> "StreamingQuery":
         """Start publishing a streaming frame, from its checkpoint if there is one."""
@@ -72,16 +88,34 @@ class ResultSink:
         return writer.option("checkpointLocation", str(checkpoint_of(self._out))).start()
 
     def publish(self, frame: "DataFrame", batch_id: int) -> None:
-        """Compute a micro-batch and publish its results, unless they are published already."""
+        """Compute a micro-batch and publish its results, unless they are published already.
+
+        Raises:
+            LostCheckpointError: its number was published with the results of another input.
+        """
+        try:
+            self._publish(frame, batch_id)
+        except Exception as error:
+            if self._failed:
+                self._failed(error)
+            raise
+
+    def _publish(self, frame: "DataFrame", batch_id: int) -> None:
         began_s = time.monotonic()
+        digest = digest_of(input_of(self._out / CHECKPOINT, batch_id))
+        for folder in (self._out, *self._out.glob("_*")):
+            made = batch_folder(folder, batch_id)
+            if made.exists():
+                check_same_input(self._out, made, _digest_in(made), digest)
         records = self._files.collect(frame)
+        sync_file_system(self._out)  # also without results: a commit must never outlive the state that it names
         first = not any(self._out.glob("batch=*"))
         results = records.files.pop(RESULTS, {})
-        for folder, files in records.files.items():
-            self._appear(files, batch_folder(self._out / folder, batch_id))
+        for name, files in records.files.items():
+            self._appear(files, batch_folder(self._out / name, batch_id), digest)
         published = None
         if results or first:
-            published = self._appear(results, batch_folder(self._out, batch_id))
+            published = self._appear(results, batch_folder(self._out, batch_id), digest)
         self._files.clear()
         if self._report:
             self._report(batch_id, published, records.counts, time.monotonic() - began_s)
@@ -102,12 +136,13 @@ class ResultSink:
         self._files.clear()
         return target, records.counts
 
-    def _appear(self, files: Mapping[str, int], target: Path) -> Path | None:
-        """Publish files of tasks as this folder; return None if it exists already."""
+    def _appear(self, files: Mapping[str, int], target: Path, digest: str) -> Path | None:
+        """Publish files of tasks as this folder, with the digest of their input; return None if it exists already."""
         if target.exists():
             return None
         made = self._gathered(files)
-        target.parent.mkdir(exist_ok=True)
+        write_durably(made / INPUT, json.dumps({"digest": digest}).encode())
+        make_folder(target.parent)
         made.rename(target)
         sync(target.parent)
         return target
@@ -120,21 +155,17 @@ class ResultSink:
         return made
 
 
-def checkpoint_of(out: Path) -> Path:
-    """Return Spark's checkpoint folder (offsets, state); remove it if a process was killed before its first batch began.
-
-    Spark refuses to start from an unfinished offsets file; before the first complete one, nothing was computed.
-    """
-    folder = out.resolve() / CHECKPOINT
-    begun = any(file.name.isdigit() for file in (folder / "offsets").glob("*"))
-    if folder.exists() and not begun:
-        shutil.rmtree(folder)
-    return folder
-
-
 def batch_folder(out: Path, batch_id: int) -> Path:
     """Return the folder that publishes the results of a micro-batch."""
     return out / f"batch={batch_id:08d}"
+
+
+def _digest_in(folder: Path) -> str | None:
+    """Digest of the input of a published folder; None without a readable one."""
+    try:
+        return str(json.loads((folder / INPUT).read_bytes())["digest"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def read_results(folder: Path) -> Iterator[dict[str, Any]]:
@@ -185,7 +216,7 @@ def claimed(out: Path, mine: dict[str, Any], more: dict[str, Any] | None = None)
             f"output {out}: found a folder with other content, expected an empty one or one of an earlier run; "
             "take another --out"
         )
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     rewrite(out, {**mine, **(more or {})})
     return {**mine, **(more or {})}
 
@@ -193,13 +224,3 @@ def claimed(out: Path, mine: dict[str, Any], more: dict[str, Any] | None = None)
 def rewrite(out: Path, values: dict[str, Any]) -> None:
     """Replace the values that the folder is bound to, durably."""
     write_durably(out / MARKER, json.dumps(values, indent=1).encode())
-
-
-def unfinished(out: Path) -> bool:
-    """True if a micro-batch has begun and is not committed: Spark repeats it first."""
-
-    def last(folder: str) -> int:
-        names = [file.name for file in (out / CHECKPOINT / folder).glob("*")]
-        return max((int(name) for name in names if name.isdigit()), default=-1)
-
-    return last("offsets") > last("commits")
