@@ -10,6 +10,7 @@ try:
     from whenabouts_cloud.commands.explain import explain
     from whenabouts_cloud.commands.importing import imports
     from whenabouts_cloud.commands.ingest import ingest
+    from whenabouts_cloud.commands.landing_check import landing_group
     from whenabouts_cloud.commands.latwin import latwin
     from whenabouts_cloud.commands.publish import publish
     from whenabouts_cloud.commands.run import run_all
@@ -35,6 +36,7 @@ def main() -> None:
 
 for command in (
     ingest,
+    landing_group,
     check,
     explain,
     publish,

@@ -27,8 +27,8 @@ FLOORS = {
         "group_state messages",
     ],
     "whenabouts_cloud": [
-        "arrays blobs broker display_time durable importers jobs.session landing metrics_file orderly_end progress svg",
-        "jit",
+        "arrays blobs broker display_time durable importers jobs.session metrics_file orderly_end progress svg",
+        "jit landing",
         "latwin.model pattern",
         "cep.kernel cep.uncertain correlation.batch correlation.distributions language latwin.windows",
         "cep.explain cep.runtime latwin.conjunction latwin.probability rules",

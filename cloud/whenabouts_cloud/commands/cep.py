@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whenabouts_cloud.commands.lines import count_text, match_text
 from whenabouts_cloud.commands.options import job_options, rule_name_option
+from whenabouts_cloud.jobs.output.lines import count_text, match_text
 from whenabouts_cloud.jobs.rule_follower import RuleFollower, rules_of
 from whenabouts_cloud.jobs.runner import run
 from whenabouts_cloud.jobs.work import Notice, Options, Work, choose_rule

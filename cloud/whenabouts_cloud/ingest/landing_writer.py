@@ -24,10 +24,10 @@ import pyarrow.parquet as pq
 from whenabouts_cloud.durable import appearing, sync, write_durably
 from whenabouts_cloud.ingest.ledger import Ledger
 from whenabouts_cloud.ingest.ranges import Range
+from whenabouts_cloud.landing.files import RANGES_KEY
 from whenabouts_cloud.landing.schema import AHEAD_DIR, FRONTIER_DIR, SCHEMA
 from whenabouts_protocol import Reading
 
-RANGES_KEY = b"whenabouts.ranges"
 FRONTIER_KEPT_US = 86400 * 1_000_000
 SNAPSHOT_EVERY = 64  # files whose metadata a restart must read, at most
 
@@ -106,7 +106,7 @@ class Landing:
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise LandingError(
                     f"landing {self.folder}: {path.relative_to(self.folder)} is damaged ({error}), expected a file of "
-                    "this ingest; move it away, gateways send again what was not acknowledged"
+                    f"this ingest; run: whenabouts-cloud landing check --landing {self.folder} --repair"
                 ) from None
 
     def write(self, readings: list[Reading], ranges: list[Range], landed_us: int, output: str = "") -> Path:
@@ -125,7 +125,7 @@ class Landing:
             sync(self.folder)
         path = folder / f"part-{self._next:08d}.parquet"
         with appearing(path) as file:
-            pq.write_table(table, file, compression="zstd")
+            pq.write_table(table, file, compression="zstd", write_page_checksum=True)
         self._next += 1
         self._hour = hour
         return path

@@ -120,7 +120,7 @@ def test_a_damaged_data_file_is_named(tmp_path, content):
         pq.write_table(pa.table({"x": [1]}), path)
     else:
         path.write_bytes(content)
-    with pytest.raises(LandingError, match=r"part-00000001.parquet is damaged .* move it away"):
+    with pytest.raises(LandingError, match=r"part-00000001.parquet is damaged .* landing check --landing .* --repair"):
         list(Landing(tmp_path).recover())
 
 

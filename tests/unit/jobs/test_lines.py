@@ -3,8 +3,8 @@
 import doctest
 
 from whenabouts_cloud import display_time
-from whenabouts_cloud.commands import lines
-from whenabouts_cloud.commands.lines import match_text, pair_text
+from whenabouts_cloud.jobs.output import lines
+from whenabouts_cloud.jobs.output.lines import match_text, pair_text
 
 
 def match(**more):

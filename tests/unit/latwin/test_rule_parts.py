@@ -7,8 +7,8 @@ import pyarrow as pa
 from support.cloud.landing import EPOCH_US, table
 from support.latwin.states import definitely, reports, rule, state
 from whenabouts_cloud.blobs import to_bytes
-from whenabouts_cloud.commands.lines import verdict_text
 from whenabouts_cloud.jobs.latwin import LATWIN
+from whenabouts_cloud.jobs.output.lines import verdict_text
 from whenabouts_cloud.jobs.packing import tables_of
 from whenabouts_cloud.latwin.shard.occurrence import Occurrence, Witness
 from whenabouts_cloud.latwin.shard.report import COLUMNS, Report, reports_of

@@ -1,0 +1,85 @@
+"""`whenabouts-cloud landing check`: find damaged files of a landing, and repair it."""
+
+import contextlib
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from whenabouts_cloud.commands.options import landing_option
+from whenabouts_cloud.landing.damage import Report, check
+from whenabouts_cloud.landing.files import Range, data_files
+from whenabouts_cloud.landing.repair import BusyLandingError, Repaired, locked, repair
+from whenabouts_cloud.progress import progress
+
+
+@click.group("landing")
+def landing_group() -> None:
+    """Look after the folder of readings."""
+
+
+@landing_group.command("check")
+@landing_option("Folder the ingest lands readings in.", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--repair", "repairs", is_flag=True, help="Move damaged files to LANDING/_damaged; no ingest may run.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def check_landing(landing: Path, repairs: bool, as_json: bool) -> None:
+    """Read every file of a landing and report those that are damaged or missing; exit code 0 if there are none, else 1.
+
+    With --repair a damaged file is moved to LANDING/_damaged, and the readings that can still be read are written as a new
+    file. A file that was put back whole gets a new name, because jobs do not read a name twice. The readings that are lost
+    are listed by gateway, boot and numbers. Exit code 0 then says that the landing is whole now.
+
+    \b
+    Example:  whenabouts-cloud landing check --landing ./landing --repair
+    """
+    try:
+        with locked(landing) if repairs else contextlib.nullcontext():
+            total = sum(1 for _ in data_files(landing))
+            with progress("checking", total, "files") if sys.stderr.isatty() or total > 1000 else _silent() as advance:
+                report = check(landing, advance)
+            done = repair(landing, report, time.time_ns() // 1000) if repairs else []
+    except BusyLandingError as error:
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(f"landing {landing}: cannot be checked ({error})") from None
+    click.echo(json.dumps(_as_json(report, done)) if as_json else _text(landing, report, done))
+    if report.found and not repairs:
+        raise SystemExit(1)
+
+
+@contextlib.contextmanager
+def _silent() -> Any:
+    yield lambda _: None
+
+
+def _as_json(report: Report, done: list[Repaired]) -> dict[str, Any]:
+    found = [one._asdict() for one in report.found]
+    for entry, one in zip(found, done, strict=False):
+        entry |= {"new": one.new, "lost": one.lost}
+    whole = not report.found or bool(done)
+    return {"whole": whole, "files": report.files, "readings": report.readings, "found": found}
+
+
+def _text(landing: Path, report: Report, done: list[Repaired]) -> str:
+    lines = []
+    for number, found in enumerate(report.found):
+        line = f"{found.file}: {found.problem}"
+        lost = found.lost
+        if done:
+            lost = done[number].lost
+            line += (
+                f"; now {done[number].new}" if done[number].new else "; moved to _damaged" * (found.kind != "missing")
+            )
+        lines += [line, *(f"  {'lost' if done else 'not in another file'}: {_named(one)}" for one in lost)]
+    lines.append(f"{report.files} files, {report.readings} readings that can be read, {len(report.found)} problems")
+    if report.found and not done:
+        lines.append(f"Repair it with: whenabouts-cloud landing check --landing {landing} --repair")
+    return "\n".join(lines)
+
+
+def _named(one: Range) -> str:
+    gateway, boot, first, last = one
+    return f"readings of {gateway}, boot {boot}, numbers {first} to {last}"

@@ -1,0 +1,204 @@
+"""Finds what is damaged in a landing: data files, and the files beside them.
+
+Data files have consecutive numbers. A number that no file has is reported as missing, unless whole hours lie between its
+neighbours, whose folders may have been deleted, as the manual allows. Numbers before the first file are not missed.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from whenabouts_cloud.landing.files import (
+    DAMAGED_DIR,
+    LEFT_OUT_DIR,
+    DamagedFileError,
+    Range,
+    check_file,
+    data_files,
+    number_of,
+    read_footer,
+    without,
+)
+from whenabouts_cloud.landing.schema import FRONTIER_DIR
+
+SNAPSHOT = "_ingest/ledger.json"
+HOUR = "%Y-%m-%dT%H"
+
+
+class Found(NamedTuple):
+    """One finding: a path below the landing, the problem, and the numbers of readings that no file holds any more.
+
+    kind: "damaged" (a data file), "missing" (a number), "unseen" (a whole file that jobs do not read again), "beside".
+    """
+
+    file: str
+    kind: str
+    problem: str
+    lost: list[Range]
+
+
+@dataclass
+class Report:
+    """Result of a check."""
+
+    files: int = 0
+    readings: int = 0
+    found: list[Found] = field(default_factory=list)
+    highest: int = 0  # number that a file has, had, or that the snapshot names
+    since: str = ""  # hour of the last file that the snapshot covers
+
+
+def check(landing: Path, advance: Callable[[int], None] = lambda _: None) -> Report:
+    """Read all of a landing; `advance` is told of each file. An ingest may write to it meanwhile."""
+    report = Report()
+    snapshot = _snapshot(landing, report)
+    files = list(data_files(landing))
+    whole: dict[Path, list[Range]] = {}
+    damaged: dict[Path, str] = {}
+    for file in files:
+        try:
+            footer = check_file(file)
+            whole[file] = footer.ranges or []
+            report.readings += footer.rows
+        except DamagedFileError as error:
+            damaged[file] = str(error)
+        advance(1)
+    report.files = len(files)
+    for file, problem in damaged.items():
+        name = file.relative_to(landing).as_posix()
+        report.found.append(Found(name, "damaged", problem, _lost(file, whole, snapshot)))
+    for name in (file.relative_to(landing).as_posix() for file in whole):
+        if (landing / LEFT_OUT_DIR / name).exists() or record_of(landing, name).exists():
+            problem = "it is whole, but was left out or moved while it was not, and jobs do not read a name twice"
+            report.found.append(Found(name, "unseen", problem, []))
+    report.found += [
+        Found(name, "missing", "no file has this number", []) for name in _missing(landing, files, snapshot)
+    ]
+    for file in (*sorted((landing / FRONTIER_DIR).glob("part-*.json")), *sorted((landing / "_dead").glob("*.jsonl"))):
+        bad = _bad_lines(file)
+        if bad is not None:
+            report.found.append(Found(file.relative_to(landing).as_posix(), "beside", bad, []))
+    report.highest = max([snapshot["upto"], *_numbers(files), *_gone(landing)])
+    report.since = snapshot["since"]
+    return report
+
+
+def record_of(landing: Path, name: str) -> Path:
+    """The record of a repair of the file with this name (below the landing)."""
+    return landing / DAMAGED_DIR / f"{name}.json"
+
+
+def _snapshot(landing: Path, report: Report) -> dict[str, Any]:
+    """The ledger's snapshot; an empty one if it is absent or, with a finding, damaged."""
+    empty = {"upto": 0, "since": "", "ranges": []}
+    try:
+        snapshot = json.loads((landing / SNAPSHOT).read_bytes())
+        for name, kind in (("upto", int), ("since", str), ("ranges", list)):
+            if type(snapshot[name]) is not kind:
+                raise ValueError(f"found {snapshot[name]!r} for {name}")
+        snapshot["ranges"] = [tuple(one) for one in snapshot["ranges"]]
+    except FileNotFoundError:
+        return empty
+    except (ValueError, TypeError, KeyError) as error:
+        problem = f"it is damaged ({error}); the ingest can read the files instead"
+        report.found.append(Found(SNAPSHOT, "beside", problem, []))
+        return empty
+    return dict(snapshot)
+
+
+def _numbers(files: Iterable[Path]) -> set[int]:
+    return {number for file in files if (number := number_of(file.name)) is not None}
+
+
+def _gone(landing: Path) -> set[int]:
+    """Numbers that are accounted for: of files that a repair has moved, renamed or found missing."""
+    names = (file.name.removesuffix(".json") for file in (landing / DAMAGED_DIR).rglob("*.json"))
+    return {number for name in names if (number := number_of(name)) is not None}
+
+
+def _missing(landing: Path, files: list[Path], snapshot: dict[str, Any]) -> list[str]:
+    """Names of the files that are missing, in the hour of the file before them."""
+    hours = _hours(files)
+    gone = _gone(landing)
+    if not hours:
+        return []
+    upto, since = snapshot["upto"], snapshot["since"]
+    if max(hours) < upto and since in hours.values():
+        hours[upto + 1] = since
+    names: dict[int, str] = {}
+    for before, after in pairwise(sorted(hours)):
+        if after - before > 1 and _adjacent(hours[before], hours[after]):
+            names |= {
+                n: f"hour={hours[before]}/part-{n:08d}.parquet" for n in range(before + 1, after) if n not in gone
+            }
+    now = _numbers(data_files(landing)) if names else set()  # an ingest may have begun a new hour meanwhile
+    return [name for number, name in names.items() if number not in now]
+
+
+def _hours(files: Iterable[Path]) -> dict[int, str]:
+    """Hour of arrival of each numbered file."""
+    named = ((number_of(file.name), file.parent.name.removeprefix("hour=")) for file in files)
+    return {number: hour for number, hour in named if number is not None}
+
+
+def _adjacent(one: str, other: str) -> bool:
+    """True if no whole hour lies between two hours."""
+    try:
+        apart = datetime.strptime(other, HOUR) - datetime.strptime(one, HOUR)
+    except ValueError:
+        return True
+    return apart <= timedelta(hours=1)
+
+
+def _lost(file: Path, whole: dict[Path, list[Range]], snapshot: dict[str, Any]) -> list[Range]:
+    """The numbers of a damaged file that are in no whole file; without its footer, those that its neighbours leave out."""
+    held = [one for ranges in whole.values() for one in ranges]
+    try:
+        ranges = read_footer(file).ranges
+    except DamagedFileError:
+        ranges = None
+    return without(ranges if ranges is not None else _between(file, whole, snapshot), held)
+
+
+def _between(file: Path, whole: dict[Path, list[Range]], snapshot: dict[str, Any]) -> list[Range]:
+    """Numbers of each boot between the last one in earlier files and the first one in later files, or in the snapshot."""
+    number = number_of(file.name)
+    if number is None:
+        return []
+    before: list[Range] = []
+    later: list[Range] = [one for one in snapshot["ranges"] if number <= snapshot["upto"]]
+    for other, ranges in whole.items():
+        at = number_of(other.name)
+        if at is not None:
+            (before if at < number else later).extend(ranges)
+    between: list[Range] = []
+    for boot in {one[:2] for one in later}:
+        first = max((last for *name, _, last in before if tuple(name) == boot), default=-1) + 1
+        known = [(low, high) for *name, low, high in later if tuple(name) == boot and high >= first]
+        begin = min((low for low, _ in known), default=first)
+        # Up to the first later number; the snapshot's own ranges hold the lost ones too.
+        last = begin - 1 if begin > first else max((high for low, high in known if low <= first), default=first - 1)
+        if last >= first:
+            between.append((*boot, first, last))
+    return between
+
+
+def _bad_lines(file: Path) -> str | None:
+    """The problem of a file of JSON objects, one a line; None if there is none or the file is gone."""
+    try:
+        lines = file.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return None
+    if lines[-1]:
+        return f"its last line, {len(lines)}, is incomplete"
+    for number, line in enumerate(lines[:-1], 1):
+        try:
+            if not isinstance(json.loads(line), dict):
+                return f"line {number} is no JSON object"
+        except ValueError:
+            return f"line {number} is no JSON object"
+    return None

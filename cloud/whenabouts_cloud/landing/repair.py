@@ -1,0 +1,129 @@
+"""Repairs what a check has found (`damage`), and deletes nothing.
+
+A damaged file is moved to `_damaged/`; the row groups of it that still read are written as a new file. A whole file that
+jobs do not read again, as Spark remembers names, is renamed. New files get new numbers, in the present hour, so that jobs
+and the ingest find them. `_damaged/NAME.json` records each repair. A repair that is interrupted can be repeated: a reading
+that is in two files is a repeat, which jobs drop.
+"""
+
+import contextlib
+import fcntl
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from whenabouts_cloud.durable import appearing, make_folder, sync, write_durably
+from whenabouts_cloud.landing.damage import HOUR, Found, Report, record_of
+from whenabouts_cloud.landing.files import (
+    DAMAGED_DIR,
+    NEEDED,
+    RANGES_KEY,
+    DamagedFileError,
+    Range,
+    numbers_in,
+    row_groups,
+    without,
+)
+from whenabouts_cloud.landing.schema import IDENTITY, SCHEMA
+
+
+class BusyLandingError(Exception):
+    """An ingest writes to the landing; the text says so."""
+
+
+class Repaired(NamedTuple):
+    """What became of a finding: the new file with its readings, or None, and the numbers that are lost."""
+
+    found: Found
+    new: str | None
+    lost: list[Range]
+
+
+@contextlib.contextmanager
+def locked(landing: Path) -> Iterator[None]:
+    """Keep every ingest out.
+
+    Raises:
+        BusyLandingError: one is running.
+    """
+    make_folder(landing / "_ingest")
+    with (landing / "_ingest" / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BusyLandingError(f"landing {landing}: an ingest writes here; stop it, then repair") from None
+        yield
+
+
+def repair(landing: Path, report: Report, now_us: int) -> list[Repaired]:
+    """Repair everything in a report; the landing must be `locked` since before its check."""
+    hour = max(datetime.fromtimestamp(now_us / 1e6, UTC).strftime(HOUR), report.since)
+    done = []
+    for found in report.found:
+        report.highest += 1
+        new = f"hour={hour}/part-{report.highest:08d}.parquet"
+        if found.file.startswith("_ahead/"):
+            new = f"_ahead/{new}"
+        done.append(_repair(landing, found, new))
+    return done
+
+
+def _repair(landing: Path, found: Found, new: str) -> Repaired:
+    old = landing / found.file
+    rescued: list[Range] = []
+    made: str | None = None
+    if found.kind == "damaged":
+        tables = [rows for group in row_groups(old) if (rows := _readings(group)) is not None]
+        rescued = numbers_in(tables)
+        if rescued:
+            _write(landing / new, tables, rescued)
+            made = new
+    if found.kind == "unseen":
+        made = new
+    repaired = Repaired(found, made, without(found.lost, rescued))
+    record = {"problem": found.problem, "new": made, "lost": repaired.lost}
+    make_folder(record_of(landing, found.file).parent)
+    write_durably(record_of(landing, found.file), json.dumps(record).encode())
+    if found.kind == "unseen":
+        _move(old, landing / new)
+    elif old.exists():
+        _move(old, _free(landing / DAMAGED_DIR / found.file))
+    return repaired
+
+
+def _readings(group: pa.Table | DamagedFileError) -> pa.Table | None:
+    """A row group with the columns of the landing; None if it is unreadable or has other columns."""
+    if isinstance(group, DamagedFileError) or not {*NEEDED} <= {*group.schema.names}:
+        return None
+    columns = {name: group[name] if name in group.schema.names else pa.nulls(group.num_rows) for name in SCHEMA.names}
+    try:
+        readings = pa.table(columns).cast(SCHEMA)
+    except pa.ArrowException:
+        return None
+    return None if any(readings[name].null_count for name in IDENTITY) else readings
+
+
+def _write(path: Path, tables: Sequence[pa.Table], ranges: list[Range]) -> None:
+    """Write what was read of a damaged file."""
+    table = pa.concat_tables(tables).replace_schema_metadata({RANGES_KEY: json.dumps(ranges)})
+    make_folder(path.parent)
+    with appearing(path) as file:
+        pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+
+
+def _move(old: Path, new: Path) -> None:
+    make_folder(new.parent)
+    old.rename(new)
+    sync(new.parent)
+    sync(old.parent)
+
+
+def _free(path: Path) -> Path:
+    """This path, or one with a number after it that nothing has."""
+    tries = (path.with_name(f"{path.name}.{n}") for n in range(1, 1_000_000))
+    return path if not path.exists() else next(one for one in tries if not one.exists())

@@ -1,0 +1,232 @@
+"""`landing check` finds every kind of damage, and a repair loses nothing that can still be read."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from support.cloud.ingest import NOW_US, files, identities, reading
+from whenabouts_cloud.commands.landing_check import landing_group
+from whenabouts_cloud.ingest.bridge import Bridge
+from whenabouts_cloud.ingest.landing_writer import Landing, LandingError
+from whenabouts_cloud.ingest.ledger import as_ranges, ledger_name
+from whenabouts_cloud.landing.damage import check
+from whenabouts_cloud.landing.files import LEFT_OUT_DIR, RANGES_KEY
+from whenabouts_cloud.landing.repair import BusyLandingError, locked
+
+EACH = 50
+HOUR_US = 3_600_000_000
+
+
+def land(landing, first, count=EACH, now_us=NOW_US, gateway="g1"):
+    """Write one file as the ingest does."""
+    readings = [reading(gateway, 0, seq) for seq in range(first, first + count)]
+    ranges = as_ranges((ledger_name(r.site, r.gateway), r.boot, r.seq) for r in readings)
+    return landing.write(readings, ranges, now_us)
+
+
+@pytest.fixture
+def four(tmp_path):
+    """The files of a landing without an ingest, four in one hour."""
+    landing = Landing(tmp_path / "landing")
+    paths = [land(landing, EACH * n) for n in range(4)]
+    landing.write_frontiers([{"site": "hall", "gateway": "g1", "frontier_us": 1, "streams": [], "landed_us": NOW_US}])
+    landing.close()
+    return paths
+
+
+def run(folder: Path, *more: str):
+    """The command: its exit code, and its object of JSON."""
+    done = CliRunner().invoke(landing_group, ["check", "--landing", str(folder), "--json", *more])
+    return done.exit_code, json.loads(done.stdout)
+
+
+def folder_of(paths):
+    """The landing of these files."""
+    return paths[0].parents[1]
+
+
+def cut(path):
+    """Keep 60 % of a file."""
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 6 // 10])
+
+
+def empty(path):
+    """Keep nothing of it."""
+    path.write_bytes(b"")
+
+
+def flip(path):
+    """Change one bit in the middle of the keys, which no decoder need notice."""
+    data, keys = bytearray(path.read_bytes()), pq.read_metadata(path).row_group(0).column(6)
+    data[keys.dictionary_page_offset + keys.total_compressed_size // 2] ^= 4
+    path.write_bytes(data)
+
+
+def other_columns(path):
+    """Put a table of something else there."""
+    pq.write_table(pa.table({"x": [1]}), path)
+
+
+def other_readings(path):
+    """Drop the last reading, and keep the metadata."""
+    table = pq.read_table(path)
+    pq.write_table(table.slice(0, EACH - 1), path)
+
+
+DAMAGES = [cut, empty, flip, other_columns, other_readings]
+
+
+def test_a_whole_landing_has_exit_code_0(four):
+    """All files are read, and counted with their readings; also as text."""
+    assert run(folder_of(four)) == (0, {"whole": True, "files": 4, "readings": 4 * EACH, "found": []})
+    done = CliRunner().invoke(landing_group, ["check", "--landing", str(folder_of(four))])
+    assert (done.exit_code, done.stdout) == (0, "4 files, 200 readings that can be read, 0 problems\n")
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_named_with_the_readings_that_are_lost(four, damage):
+    """Cut, emptied, altered by a bit, replaced, short of a reading: the file, and the numbers that no other file holds."""
+    damage(four[1])
+    code, report = run(folder_of(four))
+    assert code == 1
+    [found] = report["found"]
+    assert found["file"] == four[1].relative_to(folder_of(four)).as_posix()
+    assert found["kind"] == "damaged"
+    assert found["lost"] == [["hall/g1", 0, EACH, 2 * EACH - 1]]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_after_a_repair_the_landing_is_whole_and_the_ingest_starts(four, damage):
+    """The damaged file is kept elsewhere; what could be read has a new number; new files do not collide with it."""
+    folder = folder_of(four)
+    damage(four[1])
+    before = four[1].read_bytes()
+    if damage not in (flip, other_readings):  # the ingest reads footers only
+        with pytest.raises(LandingError, match="landing check --landing"):
+            Bridge(Landing(folder))
+    code, report = run(folder, "--repair")
+    [found] = report["found"]
+    assert code == 0
+    assert run(folder)[0] == 0
+    assert (folder / "_damaged" / found["file"]).read_bytes() == before
+    rescued = EACH - 1 if damage is other_readings else 0
+    lost = [["hall/g1", 0, EACH + rescued, 2 * EACH - 1]]
+    assert found["lost"] == lost
+    assert sorted(seq for _, _, seq in identities(folder)) == [
+        n for n in range(4 * EACH) if not EACH + rescued <= n < 2 * EACH
+    ]
+    landing = Landing(folder)
+    Bridge(landing)
+    written = land(landing, 4 * EACH)
+    landing.close()
+    assert written.name > max(path.name for path in files(folder) if path != written)
+    assert run(folder)[0] == 0
+
+
+def test_row_groups_that_still_read_are_rescued(four):
+    """Half a file is altered: the other half has a new number, and only the rest is lost."""
+    folder, path = folder_of(four), four[3]
+    pq.write_table(pq.read_table(path), path, row_group_size=EACH // 2, write_page_checksum=True)
+    flip(path)
+    _, report = run(folder, "--repair")
+    [found] = report["found"]
+    assert found["lost"] == [["hall/g1", 0, 3 * EACH, 3 * EACH + EACH // 2 - 1]]
+    assert found["new"].endswith("part-00000005.parquet")
+    rescued = pq.ParquetFile(folder / found["new"])
+    assert rescued.metadata.num_rows == EACH // 2
+    assert json.loads(rescued.metadata.metadata[RANGES_KEY]) == [["hall/g1", 0, 3 * EACH + EACH // 2, 4 * EACH - 1]]
+
+
+def test_a_file_that_is_missing_between_others_is_reported_until_a_repair_has_recorded_it(tmp_path):
+    """Part 2 of 1 to 4; the newest file is missed because the snapshot knows its number."""
+    landing, folder = Landing(tmp_path), tmp_path
+    paths = [land(landing, EACH * n) for n in range(4)]
+    landing.snapshot([("hall/g1", 0, 0, 4 * EACH - 1)])
+    landing.close()
+    paths[1].unlink()
+    paths[3].unlink()
+    code, report = run(folder)
+    assert code == 1
+    assert [(one["kind"], one["file"][-21:]) for one in report["found"]] == [
+        ("missing", "part-00000002.parquet"),
+        ("missing", "part-00000004.parquet"),
+    ]
+    assert run(folder, "--repair")[0] == 0
+    assert run(folder)[0] == 0
+
+
+def test_hours_that_were_deleted_are_not_missed(tmp_path):
+    """hour:  0  1  2  3, of which 0 and 2 are deleted as a whole, as the manual allows."""
+    landing = Landing(tmp_path)
+    paths = [land(landing, EACH * n, now_us=NOW_US + n * HOUR_US) for n in range(4)]
+    landing.snapshot([("hall/g1", 0, 0, 4 * EACH - 1)])
+    landing.close()
+    for n in (0, 2):
+        shutil.rmtree(paths[n].parent)
+    assert run(tmp_path)[0] == 0
+
+
+def test_a_file_that_is_put_back_gets_a_new_name(four):
+    """A job left it out, or a repair moved it: jobs do not read its name twice."""
+    folder = folder_of(four)
+    content = four[1].read_bytes()
+    cut(four[1])
+    run(folder, "--repair")
+    four[1].write_bytes(content)
+    (folder / LEFT_OUT_DIR / four[2].relative_to(folder)).parent.mkdir(parents=True)
+    (folder / LEFT_OUT_DIR / four[2].relative_to(folder)).touch()
+    code, report = run(folder)
+    assert (code, [one["kind"] for one in report["found"]]) == (1, ["unseen", "unseen"])
+    assert run(folder, "--repair")[0] == 0
+    assert [path.name[5:13] for path in files(folder)] == ["00000001", "00000004", "00000005", "00000006"]
+    assert len(set(identities(folder))) == len(identities(folder)) == 4 * EACH
+    assert run(folder)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("_frontier/part-00000000000000007.json", b'{"site": "ha'),
+        ("_dead/letters-0001.jsonl", b'{"topic": "a"}\n{"top'),
+        ("_ingest/ledger.json", b'{"upto": 1'),
+    ],
+)
+def test_files_beside_the_readings_are_checked(four, name, content):
+    """A frontier, the last line of dead letters, the snapshot: found, and moved away by a repair; then the ingest starts."""
+    folder = folder_of(four)
+    (folder / name).write_bytes(content)
+    code, report = run(folder)
+    assert (code, [(one["file"], one["kind"]) for one in report["found"]]) == (1, [(name, "beside")])
+    assert run(folder, "--repair")[0] == 0
+    assert (folder / "_damaged" / name).read_bytes() == content
+    Bridge(Landing(folder))
+    assert run(folder)[0] == 0
+
+
+def test_a_repair_refuses_while_an_ingest_runs_and_a_check_does_not(four):
+    """Both would give numbers to files."""
+    landing = Landing(folder_of(four))
+    done = CliRunner().invoke(landing_group, ["check", "--landing", str(landing.folder), "--repair"])
+    assert done.exit_code == 1
+    assert "an ingest writes here; stop it, then repair" in done.stderr
+    assert run(landing.folder)[0] == 0
+    with pytest.raises(BusyLandingError), locked(landing.folder):
+        pass
+    landing.close()
+
+
+def test_every_file_is_told_to_the_progress_and_the_text_names_the_command(four):
+    """One line for a file, one for each range that is lost, one that says what to do."""
+    folder, told = folder_of(four), []
+    cut(four[1])
+    assert len(check(folder, told.append).found) == sum(told) - 3 == 1
+    done = CliRunner().invoke(landing_group, ["check", "--landing", str(folder)])
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith(f"{four[1].relative_to(folder)}: found no whole Parquet file (")
+    assert lines[1] == "  not in another file: readings of hall/g1, boot 0, numbers 50 to 99"
+    assert lines[-1] == f"Repair it with: whenabouts-cloud landing check --landing {folder} --repair"
