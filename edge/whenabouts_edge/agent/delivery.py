@@ -129,26 +129,25 @@ class Delivery:
 
     def status(self) -> dict[str, Any]:
         """Fields of the status file."""
-        uplink = self.uplink
-        return {
-            "connected": uplink.connected,
-            "problem": uplink.problem,
-            "connections": uplink.connections,
-            "resends": uplink.outbox.resends,
-            "acks_refused": uplink.acks_refused,
-        }
+        return self.uplink.status()
 
     def _on_ack(self, ack: Ack) -> None:
-        state = self._spool.state
-        if ack.landed.get(state.boot, -1) >= state.next_seq:
+        """Believe an acknowledgement as far as readings were sent since the start: the rest cannot have landed.
+
+        Of earlier boots it can name more, since they sent too; what they sent is sent again, and acknowledged again.
+        """
+        reach = self.uplink.outbox.reach
+        boot = self._spool.boot
+        if ack.landed.get(boot, -1) > reach(boot):
             self.uplink.acks_refused += 1
             log.warning(
-                "ack.refused", "it names a reading that does not exist; do two gateways share this name?",
-                found=ack.landed[state.boot], last=state.next_seq - 1,
+                "ack.refused", "it names a reading that was not sent; do two gateways share this name?",
+                found=ack.landed[boot], last=reach(boot),
             )  # fmt: skip
             return
         for boot, seq in ack.landed.items():
-            self._acked[boot] = max(seq, self._acked.get(boot, -1))
+            if reach(boot) >= 0:
+                self._acked[boot] = max(min(seq, reach(boot)), self._acked.get(boot, -1))
         self._acked_numbers.set()
 
     async def _is_published(self, position: Position | None) -> bool:

@@ -51,6 +51,7 @@ WATERMARK_US = 250_000
 RECONNECT_US_MIN, RECONNECT_US_MAX = 500_000, 30_000_000
 DELAY_US = 10_000_000  # in the birth message: readings arrive at most this late while the connection holds
 LENGTH_US_MAX = 5_000_000  # in the birth message: longest stamp
+QUICK_US, QUICK_LOSSES = 10_000_000, 3  # as in `uplink.trouble`: somebody ends these connections
 UNREPORTED_MAX = 8  # states to publish to the peers; beyond it the oldest is dropped, as a newer one holds more
 
 
@@ -77,6 +78,7 @@ class Agent:
         self.mqtt: Mqtt | None = None
         self.problem = "not connected yet"
         self.connections = self.acks_refused = 0
+        self._quick = self._connected_us = 0
         self.rules: BoardRules | None = None
         self.group: BoardGroup | None = None
         self._load(rules)
@@ -190,7 +192,7 @@ class Agent:
         broker = self._config["broker"]
         password = broker.get("password")
         self.mqtt = Mqtt(
-            "wa-" + self._gateway,
+            broker.get("client_id", self._site + "/" + self._gateway),
             broker["keepalive_s"],
             (self._topic("status"), self._statuses["offline"]),
             broker.get("username"),
@@ -201,6 +203,10 @@ class Agent:
     def lost(self, reason: str, now_us: int) -> None:
         """Note that the connection was lost or could not be opened; try again after growing pauses."""
         self.mqtt = None
+        if not self.problem:  # it was connected
+            self._quick = self._quick + 1 if now_us - self._connected_us < QUICK_US else 0
+            if self._quick >= QUICK_LOSSES:
+                reason += "; another client uses this name"
         self.problem = reason
         self._next_try_us = now_us + self._backoff.pause_us(self._flash_log.boot)  # whose lowest bits are random
 
@@ -233,6 +239,7 @@ class Agent:
 
     def _connected(self, mqtt: Mqtt, now_us: int) -> None:
         self.problem = ""
+        self._connected_us = now_us
         self._backoff.reset()
         self.connections += 1
         self.publisher.restart()
@@ -258,12 +265,14 @@ class Agent:
             self.acks_refused += 1
             return
         foreign = (head.get(K_SITE), head.get(K_GATEWAY)) != (self._site, self._gateway)
-        if foreign or landed.get(flash_log.boot, -1) >= flash_log.next_seq:  # for numbers not given yet
+        reach = self.publisher.reach
+        if foreign or landed.get(flash_log.boot, -1) > reach(flash_log.boot):  # for numbers not sent yet
             self.acks_refused += 1
             return
         forgotten = 0
         for boot in sorted(landed):
-            forgotten += flash_log.landed(boot, landed[boot])
+            # Earlier boots sent more, maybe; it is sent again, and acknowledged again.
+            forgotten += flash_log.landed(boot, min(landed[boot], reach(boot)))
         if forgotten:
             self.publisher.landed(now_us)
 

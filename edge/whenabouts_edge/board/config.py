@@ -1,9 +1,10 @@
 """The configuration of a board, from JSON: a map with these keys; those with a default may be left out.
 
     site, gateway         names
-    broker                {"host", "port": 1883, "keepalive_s": 30, "username", "password", "ca_file", "cert_file",
-                          "key_file"}; ca_file: path of certificates in PEM; with it the connection is TLS, and one of them
-                          must certify the server as `host`; cert_file, key_file: the board's own, in DER (on a PC PEM)
+    broker                {"host", "port": 1883, "keepalive_s": 30, "client_id", "username", "password", "ca_file",
+                          "cert_file", "key_file"}; client_id: the default is "site/gateway"; ca_file: path of certificates
+                          in PEM; with it the connection is TLS, and one of them must certify the server as `host`;
+                          cert_file, key_file: the board's own, in DER (on a PC PEM)
     ntp                   {"host", "port": 123}
     readers               [{"port", "kind", "stream", ...}]; the other keys: `whenabouts_edge.readers.session.ReaderSession`
     flash_log             {"folder": "/spool", "segments": 8, "segment_bytes": 32768}
@@ -31,8 +32,8 @@ _TOP = {
     "group": dict,
 }  # fmt: skip
 _BROKER = {
-    "host": str, "port": int, "keepalive_s": int, "username": str, "password": str, "ca_file": str, "cert_file": str,
-    "key_file": str,
+    "host": str, "port": int, "keepalive_s": int, "client_id": str, "username": str, "password": str,
+    "ca_file": str, "cert_file": str, "key_file": str,
 }  # fmt: skip
 _NTP = {"host": str, "port": int}
 _WIFI = {"ssid": str, "password": str}

@@ -31,6 +31,7 @@ class Publisher:
         self._on_way: list[list[object]] = []  # packet id (0 when taken), position behind the message
         self._quiet_since_us: int | None = None
         self.published = (0, 0)
+        self._reach: dict[int, int] = {}
         self.resends = 0
 
     def restart(self) -> None:
@@ -51,8 +52,13 @@ class Publisher:
             packet_id = mqtt.publish(topic, message.payload, now_us)
             self._on_way.append([packet_id, message.next])
             self._cursor = message.next
+            self._reach[message.boot] = max(message.last_seq, self.reach(message.boot))
             if self._quiet_since_us is None:
                 self._quiet_since_us = now_us
+
+    def reach(self, boot: int) -> int:
+        """The highest number of a boot that was handed to a connection since the start, -1 for none."""
+        return self._reach.get(boot, -1)
 
     def taken(self, packet_id: int) -> None:
         """Note that the broker took a message, maybe one of these."""

@@ -140,6 +140,7 @@ class _Checker:
             )
         if broker["password_file"] and not broker["username"]:
             self._mistake(("broker", 0, "password_file"), "found password_file without username, expected both")
+        broker["client_id"] = broker["client_id"] or f"{general['site']}/{general['gateway']}"
         group = self._table("group", 0, tables["group"], GROUP)
         read = self._readers(readers)
         return Config(

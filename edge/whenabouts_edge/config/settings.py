@@ -104,6 +104,11 @@ GENERAL = {
 BROKER = {
     "host": _host("localhost", "MQTT broker."),
     "port": _number(1883, 1, 65535, "Port of the broker; 8883 is usual with TLS."),
+    "client_id": _text(
+        None,
+        'Name of this client at the broker; default "<site>/<gateway>", as in its certificate.',
+        "warehouse/dock-1",
+    ),
     "username": _text(None, "User at the broker.", "dock-1"),
     "password_file": _text(
         None, "File that holds the password on its first line, readable by the agent only.", "/etc/whenabouts/password"
@@ -305,6 +310,7 @@ class BrokerConfig:
 
     host: str
     port: int
+    client_id: str
     username: str | None
     password_file: str | None
     ca_file: str | None
@@ -312,6 +318,11 @@ class BrokerConfig:
     key_file: str | None
     keepalive_s: int
     resend_s: int
+
+    @property
+    def tls(self) -> bool:
+        """True if the connection is encrypted."""
+        return bool(self.ca_file or self.cert_file)
 
 
 @dataclass(frozen=True, slots=True)

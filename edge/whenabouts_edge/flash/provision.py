@@ -177,6 +177,8 @@ class _Provisioning:
                 f"host: found {broker.host}, which on a board means the board; expected the broker's address in the network",
             )  # fmt: skip
         made: dict[str, Any] = {"host": broker.host, "port": broker.port, "keepalive_s": broker.keepalive_s}
+        if self._is_given("broker", "client_id"):
+            made["client_id"] = broker.client_id
         if broker.username is not None:
             made["username"] = broker.username
         return made

@@ -36,7 +36,7 @@ from whenabouts_edge.health.findings import (
     PortFacts,
     UserFacts,
 )
-from whenabouts_edge.uplink.uplink import secure
+from whenabouts_edge.uplink.client import secure
 
 BROKER_TIMEOUT_S = 5.0
 CHRONY_FILES = ("/etc/chrony/chrony.conf", "/etc/chrony.conf", "/etc/chrony/conf.d/*.conf", "/etc/chrony.d/*.conf")

@@ -152,7 +152,7 @@ class LightGateway(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         will = self._topics["status"], encode_status(Status(SITE, self.name, BOOT, "offline"))
-        self._mqtt = Mqtt(f"wa-{self.name}", KEEPALIVE_S, will)
+        self._mqtt = Mqtt(f"{SITE}/{self.name}", KEEPALIVE_S, will)
         self._mqtt.begin(_clock_us())
         self._write()
 

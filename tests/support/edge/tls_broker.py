@@ -55,13 +55,18 @@ def make_certificates(folder: Path) -> None:
         "x509", "-req", "-in", folder / "server.csr", "-CA", folder / "ca.pem", "-CAkey", folder / "ca.key",
         "-CAcreateserial", "-days", 2, "-extfile", folder / "names", "-out", folder / "server.pem",
     )  # fmt: skip
+    make_client(folder, "client")
+
+
+def make_client(folder: Path, name: str, days: int = 2) -> None:
+    """name.key and name.pem of a client, signed by ca.pem of that folder."""
     _openssl(
-        "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=board",
-        "-keyout", folder / "client.key", "-out", folder / "client.csr",
+        "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", f"/CN={name}",
+        "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.csr",
     )  # fmt: skip
     _openssl(
-        "x509", "-req", "-in", folder / "client.csr", "-CA", folder / "ca.pem", "-CAkey", folder / "ca.key",
-        "-CAcreateserial", "-days", 2, "-out", folder / "client.pem",
+        "x509", "-req", "-in", folder / f"{name}.csr", "-CA", folder / "ca.pem", "-CAkey", folder / "ca.key",
+        "-CAcreateserial", "-days", days, "-out", folder / f"{name}.pem",
     )  # fmt: skip
 
 
@@ -81,22 +86,31 @@ def _let_in(folder: Path, users: Mapping[str, str]) -> str:
 @contextlib.contextmanager
 def tls_broker(folder: Path, users: Mapping[str, str] | None = None) -> Iterator[TlsBroker]:
     """A broker that runs until the end of the block. users: passwords by name; without any it lets in anyone."""
-    mosquitto = find_mosquitto()
-    if mosquitto is None:
-        raise FileNotFoundError("mosquitto: found none, expected the daemon; on Debian: apt-get install mosquitto")
     make_certificates(folder)
     plain, tls, mutual = free_port(), free_port(), free_port()
     served = f"certfile {folder}/server.pem\nkeyfile {folder}/server.key\n"
-    me = pwd.getpwuid(os.geteuid()).pw_name
-    (folder / "m.conf").write_text(
-        f"user {me}\n{_let_in(folder, users or {})}listener {plain} 127.0.0.1\n"
+    lines = (
+        f"{_let_in(folder, users or {})}listener {plain} 127.0.0.1\n"
         f"listener {tls} 127.0.0.1\n{served}"
         f"listener {mutual} 127.0.0.1\n{served}cafile {folder}/ca.pem\nrequire_certificate true\n"
     )
+    with mosquitto(folder, lines, plain, tls, mutual):
+        files = (folder / name for name in ("client.pem", "client.key", "other.key"))
+        yield TlsBroker(plain, tls, folder / "ca.pem", folder / "other.pem", mutual, *files)
+
+
+@contextlib.contextmanager
+def mosquitto(folder: Path, lines: str, *ports: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A mosquitto with these lines of configuration, which open these ports, until the end of the block."""
+    program = find_mosquitto()
+    if program is None:
+        raise FileNotFoundError("mosquitto: found none, expected the daemon; on Debian: apt-get install mosquitto")
+    me = pwd.getpwuid(os.geteuid()).pw_name
+    (folder / "m.conf").write_text(f"user {me}\n{lines}")
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen([mosquitto, "-c", folder / "m.conf"], stdout=log, stderr=log)
+        process = subprocess.Popen([program, "-c", folder / "m.conf"], stdout=log, stderr=log)
     try:
-        for port in (plain, tls, mutual):
+        for port in ports:
 
             def answers(port: int = port) -> bool:
                 assert process.poll() is None, (folder / "log").read_text()
@@ -105,8 +119,7 @@ def tls_broker(folder: Path, users: Mapping[str, str] | None = None) -> Iterator
                 return False
 
             until(answers, lambda: "the broker\n" + (folder / "log").read_text(), START_S)
-        files = (folder / name for name in ("client.pem", "client.key", "other.key"))
-        yield TlsBroker(plain, tls, folder / "ca.pem", folder / "other.pem", mutual, *files)
+        yield process
     finally:
         process.terminate()
         process.wait(10)

@@ -83,18 +83,38 @@ def test_no_more_is_read_than_the_line_takes():
     assert mqtt.in_flight == 2
 
 
-def test_acknowledgements_of_others_and_of_numbers_never_given_are_refused():
-    """They delete nothing."""
-    flash_log = FlashLog(CutFlash(), 2, 4096, 0)
+def test_acknowledgements_of_others_and_of_numbers_never_sent_are_refused():
+    """They delete nothing; of an earlier boot as much goes as was sent again."""
+    flash = CutFlash()
+    FlashLog(flash, 2, 4096, 0).append(2, b"before")
+    flash_log = FlashLog(flash, 2, 4096, 0)
+    [before] = flash_log.numbers().keys() - {flash_log.boot}
     agent = Agent(checked(config()), flash_log, 0)
     flash_log.append(3, b"x")
     agent._acknowledged(b"no ack", 0)
     agent._acknowledged(encode_ack(Ack("a", "c", {flash_log.boot: 2})), 0)
-    agent._acknowledged(encode_ack(Ack("a", "b", {flash_log.boot: 3})), 0)
-    agent._acknowledged(encode_ack(Ack("a", "b", {flash_log.boot + 5: 2, flash_log.boot: 1})), 0)
-    assert (agent.acks_refused, flash_log.readings) == (3, 3)
     agent._acknowledged(encode_ack(Ack("a", "b", {flash_log.boot: 2})), 0)
-    assert (agent.acks_refused, flash_log.readings) == (3, 0)
+    agent._acknowledged(encode_ack(Ack("a", "b", {before: 1})), 0)
+    assert (agent.acks_refused, flash_log.readings) == (3, 5)
+    agent.publisher.step(online(), "t", 0)
+    agent._acknowledged(encode_ack(Ack("a", "b", {flash_log.boot: 3})), 0)
+    assert (agent.acks_refused, flash_log.readings) == (4, 5)
+    agent._acknowledged(encode_ack(Ack("a", "b", {flash_log.boot + 5: 2, before: 9, flash_log.boot: 1})), 0)
+    assert (agent.acks_refused, flash_log.readings) == (4, 3)
+    agent._acknowledged(encode_ack(Ack("a", "b", {flash_log.boot: 2})), 0)
+    assert (agent.acks_refused, flash_log.readings) == (4, 0)
+
+
+def test_a_board_is_known_by_site_and_name_and_tells_that_another_client_is_too():
+    """Three connections that end within seconds, one after the other."""
+    agent = Agent(checked(config()), FlashLog(CutFlash(), 2, 4096, 0), 0)
+    for _ in range(3):
+        assert "another client" not in agent.problem
+        agent.begin(0)
+        assert b"\x00\x03a/b" in agent.mqtt.to_write()
+        agent.heard(b"\x20\x02\x00\x00", 0)
+        agent.lost("closed", S)
+    assert agent.problem == "closed; another client uses this name"
 
 
 @given(st.lists(st.binary(max_size=20), max_size=8), st.booleans())

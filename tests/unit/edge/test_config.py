@@ -70,8 +70,8 @@ TABLE = [
     ]),
     (("[[reader]]", '[broker]\nport = "1883"\nqqq = 1\n[[reader]]'), [
         "edge.toml:4: [broker] port: found '1883', expected a whole number",
-        "edge.toml:5: [broker] unknown key qqq; known are host, port, username, password_file, ca_file, cert_file, "
-        "key_file, keepalive_s, resend_s",
+        "edge.toml:5: [broker] unknown key qqq; known are host, port, client_id, username, password_file, ca_file, "
+        "cert_file, key_file, keepalive_s, resend_s",
     ]),
     (("[[reader]]", '[clock]\nsource = "fixed"\n[[reader]]'), [
         'edge.toml:4: [clock] source "fixed" needs bound_us, found none',

@@ -49,7 +49,8 @@ def test_a_watermark_is_given_when_all_before_it_was_published(tmp_path):
                 await delivery.watermark(frontier_us, intake)
                 assert delivery.frontier_us == watermarked
             assert delivery.status() == {
-                "connected": False, "problem": "not connected yet", "connections": 0, "resends": 0, "acks_refused": 0,
+                "connected": False, "problem": "not connected yet", "mqtt": None, "client_id": "hall/gw", "troubles": [],
+                "certificate_end_s": None, "connections": 0, "resends": 0, "acks_refused": 0, "refused": 0, "oversized": 0,
             }  # fmt: skip
         spool.close()
 

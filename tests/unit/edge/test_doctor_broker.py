@@ -13,7 +13,7 @@ from whenabouts_sim.stack.broker import free_port
 
 
 def broker_config(port: int, **changes) -> BrokerConfig:
-    return replace(BrokerConfig("127.0.0.1", port, None, None, None, None, None, 30, 30), **changes)
+    return replace(BrokerConfig("127.0.0.1", port, "hall/g", None, None, None, None, None, 30, 30), **changes)
 
 
 @pytest.fixture(scope="module")
