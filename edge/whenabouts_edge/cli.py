@@ -27,7 +27,8 @@ from whenabouts_edge.config.options import config_option, json_option, load
 from whenabouts_edge.config.settings import Config
 from whenabouts_edge.config.settings import sample as sample_text
 from whenabouts_edge.flash.command import flash_command, provision_command
-from whenabouts_edge.health.doctor import doctor, examine_files, is_installed
+from whenabouts_edge.health.access import date
+from whenabouts_edge.health.doctor import doctor, examine_access, examine_files, is_installed
 from whenabouts_edge.health.findings import needs_a_look
 from whenabouts_edge.health.notify import Notifier
 from whenabouts_edge.install.command import install
@@ -75,6 +76,7 @@ def run(config_file: Path, log_level: str, log_format: str) -> None:
     """
     config = load(config_file)
     write_logs(log_format, log_level)
+    os.umask(0o077)  # readings are nobody else's; the metrics file has its own mode
     try:
         asyncio.run(_run(config))
     except SpoolError as error:
@@ -172,6 +174,7 @@ def status(config_file: Path, as_json: bool) -> None:
     try:
         age_s = time.time() - state["written_us"] / 1e6
         problems = _problems(state, age_s)
+        problems += [f"{finding.area}: {finding.found}" for finding in needs_a_look(examine_access(config))]
         if not state["running"] or age_s > STALE_S:
             state["spool"] = _stored(Path(config.state_dir) / "spool.sqlite") or state["spool"]
         lines = _shown(state, age_s, problems)
@@ -213,6 +216,7 @@ def _problems(state: dict[str, Any], age_s: float) -> list[str]:
         problems.append(f"the agent has not written its status for {age_s:.0f} s: killed or hanging")
     if not state["broker"]["connected"]:
         problems.append(f"broker: {state['broker']['problem'] or 'not connected'}")
+    problems += [f"broker: {trouble}" for trouble in state["broker"]["troubles"]]
     if state["clock"]["state"] != "bounded":
         problems.append(f"clock: {state['clock']['state']}; check that time synchronisation runs")
     if state["refused"]:
@@ -226,6 +230,13 @@ def _problems(state: dict[str, Any], age_s: float) -> list[str]:
         if reader["state"] not in ("reading", "finished") or (reader["state"] == "reading" and reader["problem"]):
             problems.append(f"reader {name}: {reader['state']}: {reader['problem']}")
     return problems
+
+
+def _connection(broker: dict[str, Any]) -> str:
+    """The connection in words."""
+    end_s = broker["certificate_end_s"]
+    until = f", certificate until {date(end_s)}" if end_s else ""
+    return f"connected, MQTT {broker['mqtt']}{until}" if broker["connected"] else f"not connected{until}"
 
 
 def _stored(spool: Path) -> dict[str, Any] | None:
@@ -248,7 +259,7 @@ def _shown(state: dict[str, Any], age_s: float, problems: list[str]) -> list[str
         f"{state['site']}/{state['gateway']}  boot {state['boot']}  written {age_s:.0f} s ago",
         f"  clock   {state['clock']['state']}{by}, bound {bound}"
         + (f", {never} readings stored with unknown time" if never else ""),
-        f"  broker  {'connected' if state['broker']['connected'] else 'not connected'}",
+        f"  broker  {_connection(state['broker'])}",
         f"  spool   {state['spool']['readings']} readings, {state['spool']['bytes']} bytes",
     ]
     group = state["group"]

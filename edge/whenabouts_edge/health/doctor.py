@@ -3,17 +3,21 @@
 import json
 import os
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
 from whenabouts_edge.config.options import config_option, json_option, load
 from whenabouts_edge.config.settings import Config
-from whenabouts_edge.health import facts, findings
+from whenabouts_edge.health import access, facts, findings
 from whenabouts_edge.health.findings import Finding
 from whenabouts_edge.install.files import PORT_GROUP, user_of
 from whenabouts_edge.install.plan import UNIT
+
+SHOWN = ("connected", "mqtt", "problem", "troubles")  # of the connection in the status
 
 
 @click.command()
@@ -43,13 +47,17 @@ def doctor(config_file: Path, as_json: bool) -> None:
 def examine(config: Config) -> list[Finding]:
     """All findings on this machine; takes up to the broker's time-out."""
     user = facts.user(_service_user())
-    agent_pid = _agent_pid(Path(config.state_dir))
+    status = _agent_status(Path(config.state_dir))
+    agent_pid = status["pid"] if status else None
     results = [findings.of_user(user, PORT_GROUP, facts.group_id(PORT_GROUP))]
     for port in facts.ports(config.readers, agent_pid):
         results += findings.of_port(port, user)
     results += examine_files(config)
     results += findings.of_clock(facts.clock(config.clock))
-    results.append(findings.of_broker(facts.broker(config.broker, config.gateway)))
+    if status:  # a second login could cost the agent its connection, where the certificate gives the name
+        results += access.of_connection(status["broker"], config.broker)
+    else:
+        results.append(findings.of_broker(facts.broker(config.broker)))
     results += findings.of_disk(facts.disk(config, agent_pid), user)
     return results
 
@@ -57,7 +65,16 @@ def examine(config: Config) -> list[Finding]:
 def examine_files(config: Config) -> list[Finding]:
     """Findings about the files that the agent reads, for the agent's user on this machine."""
     user = facts.user(_service_user())
-    return [findings.of_file(file, user) for file in facts.files(config)]
+    return [*(findings.of_file(file, user) for file in facts.files(config)), *examine_access(config)]
+
+
+def examine_access(config: Config) -> list[Finding]:
+    """Findings about certificates, passwords and the rights of their files."""
+    return [
+        *(finding for file in facts.files(config) for finding in access.of_rights(file)),
+        *access.of_certificates(facts.certificates(config.broker), time.time()),
+        *access.of_password(config.broker),
+    ]
 
 
 def is_installed() -> bool:
@@ -73,11 +90,11 @@ def _service_user() -> str | None:
         return None
 
 
-def _agent_pid(state_dir: Path) -> int | None:
-    """The process of the agent that writes this status, None if it does not run or cannot be seen."""
+def _agent_status(state_dir: Path) -> dict[str, Any] | None:
+    """The status of the agent that writes it, None if it does not run or cannot be seen."""
     try:
         status = json.loads((state_dir / "status.json").read_text())
-        pid = int(status["pid"]) if status["running"] else None
+        seen = {"pid": int(status["pid"]), "broker": {key: status["broker"][key] for key in SHOWN}}
+        return seen if status["running"] and os.path.exists(f"/proc/{seen['pid']}") else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return pid if pid is not None and os.path.exists(f"/proc/{pid}") else None

@@ -36,6 +36,7 @@ from whenabouts_edge.health.findings import (
     PortFacts,
     UserFacts,
 )
+from whenabouts_edge.uplink import certificate
 from whenabouts_edge.uplink.client import secure
 
 BROKER_TIMEOUT_S = 5.0
@@ -98,6 +99,20 @@ def files(config: Config) -> Iterator[FileFacts]:
             yield FileFacts(key, str(file), _path(str(file)), known)
 
 
+def certificates(config: BrokerConfig) -> list[tuple[str, str, int]]:
+    """(key, file, end in seconds since 1970) of the gateway's certificate, and of its authority if there is only one.
+
+    Those that cannot be read are left out: the file, and the connection, are checked elsewhere.
+    """
+    found = []
+    for key, file in (("cert_file", config.cert_file), ("ca_file", config.ca_file)):
+        with contextlib.suppress(OSError, ValueError):
+            ends = certificate.ends(file) if file else []
+            if file and (key == "cert_file" or len(ends) == 1):
+                found.append((key, file, ends[0]))
+    return found
+
+
 def clock(table: dict[str, Any]) -> ClockFacts:
     """The clock as the agent sees it."""
     sample = clock_source(table).sample()
@@ -125,15 +140,14 @@ def max_clock_error_ppm(texts: list[str]) -> float | None:
     return error_ppm
 
 
-def broker(config: BrokerConfig, gateway: str, timeout_s: float = BROKER_TIMEOUT_S) -> BrokerFacts:
+def broker(config: BrokerConfig, timeout_s: float = BROKER_TIMEOUT_S) -> BrokerFacts:
     """Connect and log in once."""
 
     def reported(stage: str, problem: object = "") -> BrokerFacts:
-        tls = bool(config.ca_file or config.cert_file)
-        return BrokerFacts(config.host, config.port, tls, config.username, stage, str(problem))
+        return BrokerFacts(config.host, config.port, config.tls, config.username, stage, str(problem))
 
     client = mqtt.Client(
-        CallbackAPIVersion.VERSION2, f"wa-doctor-{gateway}", protocol=mqtt.MQTTv311, reconnect_on_failure=False
+        CallbackAPIVersion.VERSION2, f"{config.client_id}-doctor", protocol=mqtt.MQTTv311, reconnect_on_failure=False
     )
     client.connect_timeout = timeout_s
     answered, reasons = threading.Event(), list[Any]()

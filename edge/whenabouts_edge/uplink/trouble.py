@@ -21,7 +21,7 @@ class Troubles:
 
     @property
     def texts(self) -> list[str]:
-        """One line for each."""
+        """One line for each, with an advice behind the last semicolon."""
         return list(self._texts.values())
 
     def connected(self) -> None:
@@ -68,7 +68,8 @@ class Troubles:
         """Note a message that was not read; returns the text if it is new, else ''."""
         self.oversized += 1
         return self._say(
-            _LENGTH, f"{topic}: found a message of {length} bytes, expected at most {limit}; it was not read"
+            _LENGTH,
+            f"{topic}: found a message of {length} bytes and did not read it, expected at most {limit}; end its publisher",
         )
 
     def stale_files(self, problem: str) -> str:
@@ -76,7 +77,9 @@ class Troubles:
         if not problem:
             self._texts.pop(_FILES, None)
             return ""
-        return self._say(_FILES, f"renewed files cannot be used: {problem}; the connection stays with the old ones")
+        return self._say(
+            _FILES, f"renewed files cannot be used, the old ones are used on: {problem}; replace them by files that fit"
+        )
 
     def _say(self, key: str, text: str) -> str:
         new = self._texts.get(key) != text

@@ -51,7 +51,7 @@ def test_check_command_answers_people_and_machines(tmp_path):
 @pytest.fixture
 def named(tmp_path):
     """(a configuration, the expected reports on its files): one missing, one a folder, one that is there."""
-    (tmp_path / "key").write_text("")
+    (tmp_path / "key").touch(0o600)
     (tmp_path / "rules").mkdir()
     config = tmp_path / "edge.toml"
     lines = [f'{key} = "{tmp_path}/{name}"\n' for key, name in (("cert_file", "cert"), ("key_file", "key"))]
@@ -105,7 +105,7 @@ def test_commands_without_their_files_say_what_to_do(tmp_path):
 
 GOOD_STATUS = {
     "site": "s", "gateway": "g", "running": True, "boot": 1, "written_us": 0, "refused": 0, "readers": {}, "group": None,
-    "broker": {"connected": True, "problem": ""}, "clock": {"state": "bounded", "bound_us": 1000},
+    "broker": {"connected": True, "problem": "", "mqtt": "5", "troubles": [], "certificate_end_s": None}, "clock": {"state": "bounded", "bound_us": 1000},
     "spool": {"readings": 1, "bytes": 2},
 }  # fmt: skip
 

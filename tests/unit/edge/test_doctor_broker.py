@@ -30,14 +30,14 @@ def test_a_real_broker_lets_in_whom_it_knows(guarded):
     """With name and password, by TLS or without; no name or a wrong password is refused, and reported as that."""
     folder, broker = guarded
     known = {"username": "dock-1", "password_file": str(folder / "password")}
-    assert facts.broker(broker_config(broker.plain, **known), "g").stage == "fine"
+    assert facts.broker(broker_config(broker.plain, **known)).stage == "fine"
     of_tls = broker_config(broker.tls, host="localhost", ca_file=str(broker.ca), **known)
-    assert (facts.broker(of_tls, "g").stage, facts.broker(of_tls, "g").tls) == ("fine", True)
-    nameless = facts.broker(broker_config(broker.plain), "g")
+    assert (facts.broker(of_tls).stage, facts.broker(of_tls).tls) == ("fine", True)
+    nameless = facts.broker(broker_config(broker.plain))
     assert (nameless.stage, nameless.problem) == ("login", "refused: Not authorized")
-    guess = facts.broker(broker_config(broker.plain, username="dock-1", password_file=str(folder / "wrong")), "g")
+    guess = facts.broker(broker_config(broker.plain, username="dock-1", password_file=str(folder / "wrong")))
     assert guess.stage == "login"
-    lost = facts.broker(broker_config(broker.plain, username="dock-1", password_file=str(folder / "gone")), "g")
+    lost = facts.broker(broker_config(broker.plain, username="dock-1", password_file=str(folder / "gone")))
     assert (lost.stage, "gone" in lost.problem) == ("login", True)
 
 
@@ -48,22 +48,22 @@ def test_tls_that_does_not_fit_is_reported_as_such(guarded, tmp_path):
     stranger = facts.broker(broker_config(broker.tls, ca_file=ca_file), "g")  # 127.0.0.1 is not in the certificate
     assert stranger.stage == "tls"
     assert "127.0.0.1" in stranger.problem
-    assert facts.broker(broker_config(broker.plain, host="localhost", ca_file=ca_file), "g", 2).stage in (
+    assert facts.broker(broker_config(broker.plain, host="localhost", ca_file=ca_file), 2).stage in (
         "tls",
         "connect",
     )
-    assert facts.broker(broker_config(broker.tls), "g", 2).stage == "mqtt"
+    assert facts.broker(broker_config(broker.tls), 2).stage == "mqtt"
     (tmp_path / "ca.pem").write_text("no certificate")
-    assert facts.broker(broker_config(broker.tls, ca_file=str(tmp_path / "ca.pem")), "g").stage == "tls"
-    assert facts.broker(broker_config(broker.tls, ca_file=str(tmp_path / "gone.pem")), "g").stage == "tls"
+    assert facts.broker(broker_config(broker.tls, ca_file=str(tmp_path / "ca.pem"))).stage == "tls"
+    assert facts.broker(broker_config(broker.tls, ca_file=str(tmp_path / "gone.pem"))).stage == "tls"
 
 
 def test_nobody_listens_nobody_answers_nobody_is_called_that():
     """A closed port, a port that only accepts, a name that cannot exist (RFC 2606)."""
-    assert facts.broker(broker_config(free_port()), "g").stage == "connect"
+    assert facts.broker(broker_config(free_port())).stage == "connect"
     with socket.create_server(("127.0.0.1", 0)) as mute:
-        assert facts.broker(broker_config(mute.getsockname()[1]), "g", 0.5).stage == "mqtt"
-    assert facts.broker(broker_config(1883, host="no-such-broker.invalid"), "g").stage in ("name", "connect")
+        assert facts.broker(broker_config(mute.getsockname()[1]), 0.5).stage == "mqtt"
+    assert facts.broker(broker_config(1883, host="no-such-broker.invalid")).stage in ("name", "connect")
 
 
 def test_the_doctor_does_not_disturb_a_running_agent_s_connection():
@@ -80,6 +80,6 @@ def test_the_doctor_does_not_disturb_a_running_agent_s_connection():
 
         thread = threading.Thread(target=answer)
         thread.start()
-        assert facts.broker(broker_config(server.getsockname()[1]), "dock-1").stage == "fine"
+        assert facts.broker(broker_config(server.getsockname()[1])).stage == "fine"
         thread.join(10)
-    assert b"wa-doctor-dock-1" in came[0]
+    assert b"hall/g-doctor" in came[0]

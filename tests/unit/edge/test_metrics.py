@@ -12,7 +12,8 @@ STATUS = {
     "refused": 3,
     "invalid": 2,
     "spool": {"readings": 5, "bytes": 500, "limit_bytes": 1 << 20},
-    "broker": {"connected": False, "connections": 2, "resends": 1, "acks_refused": 0},
+    "broker": {"connected": False, "connections": 2, "resends": 1, "acks_refused": 0, "refused": 4, "oversized": 6,
+               "troubles": ["no"], "certificate_end_s": 1_800_000_000},
     "clock": {"state": "bounded", "bound_us": 1_500, "epoch": 0, "undated": 4, "never_dated": 5},
     "presence": {"dock": {"present": 2, "entered": 9, "left": 7, "absent": 0, "untracked": 3, "hurried": 0, "late": 0}},
     "readers": {
@@ -45,6 +46,9 @@ def test_values_are_those_of_the_status_in_base_units():
     assert (values["clock_undated_readings", ""], values["clock_undated_stored_total", ""]) == (4, 5)
     assert (values["refused_readings_total", ""], values["invalid_readings_total", ""]) == (3, 2)
     assert values["broker_connected", ""] == 0
+    counted = ("broker_refused_publications_total", "broker_oversized_messages_total", "broker_troubles")
+    assert [values[name, ""] for name in counted] == [4, 6, 1]
+    assert values["broker_certificate_end_seconds", ""] == 1_800_000_000
     assert values["reader_reading", 'reader="dock"'] == 1
     assert values["reader_events_total", 'reader="dock",event="ok"'] == 61
     assert values["reader_present_tags", 'reader="dock"'] == 2

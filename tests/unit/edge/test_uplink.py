@@ -142,8 +142,8 @@ def test_a_trouble_is_told_once_and_ends_with_its_cause():
     assert "publish to t: no" in troubles.not_published("t", "no")
     assert troubles.not_published("t", "no") == ""
     assert "read r: no" in troubles.not_subscribed("r", "no")
-    assert "found a message of 9 bytes, expected at most 5" in troubles.too_long("b", 9, 5)
-    assert "cannot be used: broken" in troubles.stale_files("broken")
+    assert "found a message of 9 bytes and did not read it, expected at most 5" in troubles.too_long("b", 9, 5)
+    assert "are used on: broken" in troubles.stale_files("broken")
     assert (troubles.refused, troubles.oversized, len(troubles.texts)) == (2, 1, 4)
     troubles.published("t")
     assert len(troubles.texts) == 3
