@@ -6,6 +6,7 @@ try:
     from whenabouts_cloud.commands.cep import cep
     from whenabouts_cloud.commands.check import check
     from whenabouts_cloud.commands.correlate import correlate
+    from whenabouts_cloud.commands.enrol import enrol
     from whenabouts_cloud.commands.experiments import experiments
     from whenabouts_cloud.commands.explain import explain
     from whenabouts_cloud.commands.importing import imports
@@ -35,6 +36,7 @@ def main() -> None:
 
 
 for command in (
+    enrol,
     ingest,
     landing_group,
     check,

@@ -12,22 +12,23 @@ from pathlib import Path
 from typing import IO
 
 
-def write_durably(path: Path, data: bytes) -> None:
-    """Write a file, replacing an earlier one.
+def write_durably(path: Path, data: bytes, mode: int = 0o666) -> None:
+    """Write a file, replacing an earlier one. mode: rights of the file, less the umask, from its first moment.
 
     Raises:
         OSError: the file was not written; nothing has changed.
     """
-    with appearing(path) as file:
+    with appearing(path, mode) as file:
         file.write(data)
 
 
 @contextlib.contextmanager
-def appearing(path: Path) -> Iterator[IO[bytes]]:
+def appearing(path: Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
     """Open a file that appears under its name when the block succeeds; otherwise it is removed and fills no disk."""
     temporary = path.with_name(f".{path.name}")
+    temporary.unlink(missing_ok=True)  # of a run that was killed; its rights are not ours
     try:
-        with open(temporary, "wb") as file:
+        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

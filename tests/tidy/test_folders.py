@@ -28,7 +28,7 @@ FLOORS = {
     ],
     "whenabouts_cloud": [
         "arrays blobs broker display_time durable importers jobs.session metrics_file orderly_end progress svg",
-        "jit landing",
+        "enrol jit landing",
         "latwin.model pattern",
         "cep.kernel cep.uncertain correlation.batch correlation.distributions language latwin.windows",
         "cep.explain cep.runtime latwin.conjunction latwin.probability rules",
