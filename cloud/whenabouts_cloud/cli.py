@@ -6,7 +6,6 @@ try:
     from whenabouts_cloud.commands.cep import cep
     from whenabouts_cloud.commands.check import check
     from whenabouts_cloud.commands.correlate import correlate
-    from whenabouts_cloud.commands.enrol import enrol
     from whenabouts_cloud.commands.experiments import experiments
     from whenabouts_cloud.commands.explain import explain
     from whenabouts_cloud.commands.importing import imports
@@ -16,6 +15,7 @@ try:
     from whenabouts_cloud.commands.publish import publish
     from whenabouts_cloud.commands.run import run_all
     from whenabouts_cloud.commands.why_not import why_not_command
+    from whenabouts_cloud.enrol.command import enrol
 except ModuleNotFoundError as error:  # the edge extra installs this command without its dependencies
     if error.name is not None and error.name.startswith("whenabouts_"):
         raise  # a fault of this package

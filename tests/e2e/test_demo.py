@@ -38,6 +38,9 @@ def test_the_demonstration_keeps_every_guarantee_and_surpasses_the_plain_join():
     assert thefts["job"]["false"] == 0
     assert thefts["job"]["true_reported"] >= (4 if whole else 1)
     assert thefts["by_arrival"]["false"] >= whole  # paid for while the till's uplink was cut
+    lies = summary["lies"]
+    assert lies["attempts"] == lies["denied"] > 100
+    assert lies["let_through"] == lies["overheard"] == 0
     staff = summary["staff"]
     assert [staff[guarantee] for guarantee in ("violations", "repeated", "absent")] == [0, 0, 0]
     assert staff["job"]["false"] == 0

@@ -25,6 +25,7 @@ RUN_BY = {
     "docs/examples/captures/README.md": "tests/unit/sim/test_recording.py",
     "docs/examples/data/README.md": "tests/unit/sim/test_logs.py",
     "docs/gateways.md": "tests/e2e/test_manual_commands.py",
+    "docs/enrolment.md": "tests/e2e/test_manual_commands.py",
     "docs/boards.md": "tests/e2e/test_manual_commands.py",
     "docs/simulate.md": "tests/e2e/test_manual_commands.py",
     "edge/TRACE.md": "tests/e2e/test_manual_commands.py",

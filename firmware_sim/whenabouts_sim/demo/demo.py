@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from whenabouts_sim.demo.liar import Liar
 from whenabouts_sim.demo.reporter import Reporter
 from whenabouts_sim.demo.rules import CONFIDENCE, D_US, GROUP, POSTS, RULE, THEFT, more_rules
-from whenabouts_sim.judge.judgement import Judgement
+from whenabouts_sim.judge.judgement import Judgement, Lies
 from whenabouts_sim.judge.placement import place
 from whenabouts_sim.judge.presence_overlap import OverlapSummary, summarise_together
 from whenabouts_sim.judge.thefts import TheftSummary, summarise_thefts
@@ -29,6 +30,7 @@ from whenabouts_sim.world.world import SECOND_US, SimReader, World
 
 DURATION_S = 30
 ITEMS, PEOPLE, SHOPPERS = 40, 8, 16
+LIAR = ("shop", "liar-1")  # site and name of a gateway that tries to publish as others
 REPORT_S = 2.0
 READY_S, LANDED_S, PAIRS_S = 60.0, 60.0, 240.0
 SPARK_S = 240.0  # without an archive of its classes, on a busy machine
@@ -55,6 +57,7 @@ class Demo:
         self._unpaid: set[str] = set()
         self._together = 0
         self._uplinks: dict[str, SlowUplink] = {}
+        self._liar: Liar | None = None
 
     def run(self) -> Judgement:
         """Run from the start of the broker to the judgement; every process has ended when it returns or raises."""
@@ -69,6 +72,8 @@ class Demo:
                 return self._judge(stack, rule)
             finally:
                 self._source.stop()
+                if self._liar is not None:
+                    self._liar.stop()
                 for uplink in self._uplinks.values():
                     uplink.stop()
 
@@ -83,8 +88,7 @@ class Demo:
             self.say(
                 "capture", f"{names}: {source.frames} good frames of reader {source.model}, {source.damaged} damaged"
             )
-        stack.broker.start()
-        self.say("broker", f"{stack.broker.kind} on 127.0.0.1:{stack.broker.port}")
+        self._start_broker(stack)
         if self._world.cut:
             rule += more_rules()
             self._uplinks[self._world.cut.gateway] = SlowUplink(stack.broker.port)
@@ -107,6 +111,7 @@ class Demo:
                 f"{gateway} at the {site}: readers {kinds}; clock wrong by {clock.offset_us / 1000:+.0f} ms and drifting "
                 f"{clock.drift_ppm:+d} ppm, claims {clock.base_bound_us / 1000:.0f} ms",
             )
+        self._start_liar(stack)
         with self._reporter.waiting("agents connect"):
             stack.wait("agents read and are connected", lambda: all(map(stack.agent_ready, sites)), READY_S)
         if self._posts:
@@ -116,6 +121,24 @@ class Demo:
         with self._reporter.waiting("Spark starts, mostly in 10 to 20 s"):
             stack.wait("the Spark job watches the landing", stack.job_watches, SPARK_S)
         self.say("agents", f"reading; events for {self._source.duration_s:.0f} s")
+
+    def _start_broker(self, stack: Stack) -> None:
+        """Start the broker; with mosquitto only those are let in who have a certificate, the liar is one of them."""
+        staffed = {post.reader.gateway for post in self._posts}
+        names = {(reader.site, reader.gateway) for reader in self._source.readers} | {LIAR}
+        groups = {"/".join(name): [GROUP] if name[1] in staffed else [] for name in sorted(names)}
+        is_enrolled = stack.enrol(groups)
+        stack.broker.start()
+        how = "TLS, a certificate for each" if is_enrolled else "no TLS and no liar, which need mosquitto"
+        self.say("broker", f"{stack.broker.kind} on 127.0.0.1:{stack.broker.port}; {how}")
+
+    def _start_liar(self, stack: Stack) -> None:
+        if stack.enrolment is not None:
+            victims = sorted({(reader.site, reader.gateway) for reader in self._source.readers})
+            context = stack.enrolment.context("/".join(LIAR))
+            self._liar = Liar(("127.0.0.1", stack.broker.port), context, LIAR, victims)
+            self._liar.start()
+            self.say("liar", f"{'/'.join(LIAR)} has a certificate of its own, and tries to speak as the others")
 
     def _watch(self, stack: Stack) -> None:
         """Report progress while events happen and until everything has landed."""
@@ -166,9 +189,11 @@ class Demo:
         placement = place(landed, emitted, readers, clocks)
         arrived = [entry for entry in emitted if entry.id in set(placement.sighting_of.values())]
 
+        lies: Lies | None = None
+
         def judge() -> Judgement:
             summary = summarise(rule, emitted, landed, stack.found_pairs(), readers, clocks)
-            return Judgement(rule, summary, thefts(), staff())
+            return Judgement(rule, summary, thefts(), staff(), lies)
 
         def thefts() -> TheftSummary | None:
             if self._world.cut is None:
@@ -189,6 +214,7 @@ class Demo:
         self.say("spark", "no more results to wait for; ending the job")
         with self._reporter.waiting("Spark ends"):
             stack.parts["job"].stop()  # a repeat that it was about to emit is emitted by now
+        lies = self._liar.stop() if self._liar is not None else None
         return judge()
 
     def _progress(self, stack: Stack) -> None:

@@ -68,6 +68,7 @@ class OfficeRun:
 
     def _start(self, stack: Stack) -> None:
         self.say("seed", f"{self._seed} (--seed {self._seed} repeats this run), speed {self._speed:g}")
+        stack.enrol({f"{post.reader.site}/{post.reader.gateway}": [GROUP] for post in POSTS})
         stack.broker.start()
         self.say("broker", f"{stack.broker.kind} on 127.0.0.1:{stack.broker.port}")
         job = stack.start_job(RULE, "--shards", "1", "--master", "local[1]")

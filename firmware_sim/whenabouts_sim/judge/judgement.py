@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,18 +12,34 @@ from whenabouts_sim.judge.truth import Rule, Summary
 
 
 @dataclass(frozen=True)
+class Lies:
+    """Messages of a gateway that it published as another, by the broker's answers; what it heard that is for others."""
+
+    attempts: int
+    denied: int
+    let_through: int
+    overheard: int
+
+    @property
+    def in_vain(self) -> bool:
+        """True if there were some, the broker denied each, and nothing was overheard."""
+        return 0 < self.attempts == self.denied and not self.let_through and not self.overheard
+
+
+@dataclass(frozen=True)
 class Judgement:
-    """Summaries of a run: of its rule of pairs, and of its thefts and its staff if the world has any."""
+    """Summaries of a run: of its rule of pairs, and of its thefts, its staff and its liar if the world has any."""
 
     rule: Rule
     summary: Summary
     thefts: TheftSummary | None = None
     staff: OverlapSummary | None = None
+    lies: Lies | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers and dictionaries; `thefts` and `staff` are None without them."""
+        """Plain numbers and dictionaries; `thefts`, `staff` and `lies` are None without them."""
         others = {"thefts": self.thefts and self.thefts.as_dict(), "staff": self.staff and self.staff.as_dict()}
-        return {**self.summary.as_dict(), **others}
+        return {**self.summary.as_dict(), **others, "lies": self.lies and asdict(self.lies)}
 
 
 def table(judged: Judgement) -> str:
@@ -53,6 +69,8 @@ def table(judged: Judgement) -> str:
         lines += _theft_lines(judged.thefts)
     if judged.staff is not None:
         lines += together_lines("both sites staffed at once", judged.staff)
+    if judged.lies is not None:
+        lines += _lie_lines(judged.lies)
     return "\n".join(lines)
 
 
@@ -117,6 +135,17 @@ def together_lines(what: str, t: OverlapSummary) -> list[str]:
     return lines
 
 
+def _lie_lines(x: Lies) -> list[str]:
+    """The part of the table about the gateway that lies."""
+    lines = [
+        "",
+        f"A gateway with a certificate of its own tried {x.attempts} times to publish as another: the broker denied "
+        f"{x.denied} attempts and let {x.let_through} through. It overheard {x.overheard} messages of others.",
+    ]
+    unanswered = x.attempts - x.denied - x.let_through
+    return [*lines, f"{unanswered} attempts got no answer."] if unanswered else lines
+
+
 def _customers(count: int) -> str:
     return f"{count} customer{'' if count == 1 else 's'}"
 
@@ -125,7 +154,8 @@ def flawless(judged: Judgement) -> bool:
     """True if every guarantee held: nothing lost, nothing repeated, every stamp right, the rules' exact results."""
     s, thefts, staff = judged.summary, judged.thefts, judged.staff
     return (
-        (thefts is None or thefts.exact)
+        (judged.lies is None or judged.lies.in_vain)
+        and (thefts is None or thefts.exact)
         and (staff is None or staff.sound)
         and not (
             s.lost

@@ -15,6 +15,7 @@ import pwd
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -78,6 +79,8 @@ class RunningBroker:
         self.kind: Kind = kind or which_broker()
         self.port = port or free_port()
         self._process: subprocess.Popen[bytes] | None = None
+        self._configuration: Path | None = None
+        self._tls: ssl.SSLContext | None = None
         directory.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -89,6 +92,10 @@ class RunningBroker:
     def pid(self) -> int | None:
         """Process id, None while it does not run."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    def secure(self, configuration: Path, tls: ssl.SSLContext) -> None:
+        """Makes the next start use this configuration of mosquitto, which lets in who connects as `tls` does."""
+        self._configuration, self._tls = configuration, tls
 
     def start(self) -> None:
         """Starts the broker and returns when it accepts clients.
@@ -107,7 +114,7 @@ class RunningBroker:
                 preexec_fn=with_parent(),
             )
         deadline_s = time.monotonic() + START_S_MAX
-        while not _answers(self.port):
+        while not _answers(self.port, self._tls):
             code = self._process.poll()
             if code is not None or time.monotonic() > deadline_s:
                 self.kill()
@@ -174,8 +181,10 @@ class RunningBroker:
             raise BrokerError(
                 f"mosquitto: found neither in PATH nor in {SBIN}; install it, or take the broker of kind 'embedded'"
             )
-        config = self.directory / "mosquitto.conf"
-        config.write_text(mosquitto_config(self.port, self.directory))
+        config = self._configuration
+        if config is None:
+            config = self.directory / "mosquitto.conf"
+            config.write_text(mosquitto_config(self.port, self.directory))
         return [mosquitto, "-c", str(config)]
 
 
@@ -241,10 +250,13 @@ def running_broker(directory: Path, port: int = 0, kind: Kind | None = None) -> 
         broker.stop()
 
 
-def _answers(port: int) -> bool:
+def _answers(port: int, tls: ssl.SSLContext | None) -> bool:
     """True if an MQTT client is accepted on the port."""
     try:
-        with socket.create_connection((HOST, port), timeout=1.0) as connection:
+        with (
+            socket.create_connection((HOST, port), timeout=1.0) as line,
+            tls.wrap_socket(line, server_hostname=HOST) if tls else line as connection,
+        ):
             connection.sendall(CONNECT)
             answer = connection.recv(len(CONNACK))
             connection.sendall(DISCONNECT)

@@ -15,10 +15,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from whenabouts_cloud.enrol.names import INGEST, PUBLISHER, identity_of
 from whenabouts_protocol.group_state import HEARTBEAT
 from whenabouts_sim.judge.placement import Landed, ReadingId
 from whenabouts_sim.judge.presence_overlap import Detected, LandedState
 from whenabouts_sim.stack.broker import RunningBroker
+from whenabouts_sim.stack.enrolment import Enrolment
 from whenabouts_sim.stack.parent_death import with_parent
 from whenabouts_sim.world.clocks import GatewayClock, SimClock
 from whenabouts_sim.world.world import SimReader
@@ -112,12 +114,30 @@ class Stack:
         for name in ("log", "ports", "config"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         self.broker = RunningBroker(folder / "broker")
+        self.enrolment: Enrolment | None = None
 
     def __enter__(self) -> "Stack":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def enrol(self, groups: Mapping[str, Sequence[str]]) -> bool:
+        """Let only those in who have a certificate: these gateways, by identity with their groups, ingest and publisher.
+
+        Before the broker starts; returns False, and changes nothing, if mosquitto is not installed.
+        """
+        if self.broker.kind != "mosquitto":
+            return False
+        self.enrolment = Enrolment(self.folder / "enrolled", self.broker.port, groups)
+        self.broker.secure(self.enrolment.configuration, self.enrolment.context(PUBLISHER))
+        return True
+
+    def _tls(self, identity: str) -> dict[str, str]:
+        """The files of somebody enrolled, by the names that agents and commands have for them."""
+        if self.enrolment is None:
+            return {}
+        return dict(zip(("ca_file", "cert_file", "key_file"), map(str, self.enrolment.files(identity)), strict=True))
 
     def close(self) -> None:
         """End all parts, in parallel and within STOP_S together, then the broker."""
@@ -157,6 +177,7 @@ class Stack:
         lines = [
             f'site = "{site}"', f'gateway = "{gateway}"', f'state_dir = "{self.state_dir(gateway)}"',
             "[broker]", f'host = "{host}"', f"port = {port}", f"resend_s = {resend_s}",
+            *(f"{key} = {json.dumps(file)}" for key, file in self._tls(identity_of(site, gateway)).items()),
             "[clock]", 'source = "sim"', f"offset_us = {clock.offset_us}", f"drift_ppm = {clock.drift_ppm}",
             f"base_bound_us = {clock.base_bound_us}", f"assumed_drift_ppm = {clock.assumed_drift_ppm}",
             *(f"{key} = {value}" for key, value in sim_clock.as_dict().items()),
@@ -181,6 +202,7 @@ class Stack:
     def start_ingest(self) -> Part:
         """Start the bridge to the landing."""
         address = f"127.0.0.1:{self.broker.port}"
+        tls = [part for key, file in self._tls(INGEST).items() for part in (f"--{key.replace('_', '-')}", file)]
         return self.start(
             "ingest",
             [
@@ -192,6 +214,7 @@ class Stack:
                 address,
                 "--landing",
                 str(self.landing),
+                *tls,
             ],
         )
 

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from support.cloud.enrolled import enrol
 from whenabouts_cloud.cli import main
 from whenabouts_cloud.enrol import folder as folders
+from whenabouts_cloud.enrol.command import DAYS
 from whenabouts_cloud.enrol.folder import opened, registered
 
 
@@ -147,7 +148,9 @@ def test_replacing_revokes_the_earlier_certificate_only(ca, tmp_path):
     """The new one is valid, and the gateway is not revoked."""
     enrol("gateway", "s", "a", "--dir", ca, "--out", tmp_path / "a")
     enrol("gateway", "s", "a", "--dir", ca, "--out", tmp_path / "a", "--replace")
-    assert [one.revoked_s is None for one in registered(ca).certificates] == [False, True]
+    old, new = registered(ca).certificates
+    assert (old.revoked_s is None, new.revoked_s is None) == (False, True)
+    assert new.ends_s - time.time() == pytest.approx(DAYS * 86400, abs=60)
     assert not registered(ca).gateways["s/a"].revoked
 
 
