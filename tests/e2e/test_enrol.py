@@ -1,13 +1,19 @@
 """Who may speak: mosquitto with the files of `enrol broker`, honest clients, liars and strangers."""
 
+import os
+import pwd
 import shutil
 import signal
 import ssl
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
 
-from support.cloud.enrolled import MQTT_3, MQTT_5, Client, enrol, enrolled_broker
+from support.cloud.enrolled import MQTT_3, MQTT_5, Client, EnrolledBroker, enrol, enrolled_broker
 from support.edge.tls_broker import make_certificates
 from support.waiting import until
 from whenabouts_cloud.enrol.authority import DAY_S
@@ -110,7 +116,9 @@ def test_a_gateway_cannot_take_the_connection_of_another(broker, version):
 def test_publisher_and_ingest_have_only_their_own_rights(broker, ingest):
     """The one gives rules, the other acknowledges; neither can speak as a gateway."""
     with broker.client(broker.folder / "publisher") as publisher:
+        ingest.subscribe("wa/2/+/+/rules")
         assert publisher.publish(topic("s", "victim", "rules")) == "Success"
+        until(lambda: ingest.heard, "the rules, whose streams the ingest must know")
         assert [publisher.publish(topic("s", "victim", leaf)) for leaf in (*OWN, "ack", "cmd")] == [DENIED] * 7
         assert [ingest.publish(topic("s", "victim", leaf)) for leaf in (*OWN, "rules", "cmd")] == [DENIED] * 7
 
@@ -212,3 +220,41 @@ def test_a_revoked_gateway_is_refused_and_its_connection_has_no_rights(broker):
             return client.connections and client.publish(topic("s", "stolen", "obs")) == "Success"
 
     until(lets_in, "the new certificate")
+
+
+def test_a_session_of_the_ingest_outlives_it_and_the_broker(tmp_path):
+    """What comes while it is away waits under its identity, also while mosquitto is started again."""
+    properties = Properties(PacketTypes.CONNECT)
+    properties.SessionExpiryInterval = 3600
+    with enrolled_broker(tmp_path) as broker:
+        victim, folder = broker.gateway("s", "victim"), broker.cloud("ingest")
+        session = {"clean_start": False, "properties": properties}
+        with broker.client(folder, client_id="wa-ingest-1", **session) as ingest:
+            ingest.subscribe("wa/2/+/+/obs")
+        with broker.client(victim) as client:
+            assert client.publish(topic("s", "victim", "obs"), b"kept") == "Success"
+        broker.stop()
+        broker.start()
+        with broker.client(folder, client_id="wa-ingest-2", **session) as ingest:
+            until(lambda: ingest.heard == [(topic("s", "victim", "obs"), b"kept")], "the message that waited")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start processes of other users")
+@pytest.mark.parametrize("how", ["root, in a folder of mosquitto", "root, where mosquitto cannot enter", "nobody"])
+def test_mosquitto_starts_as_any_user(how):
+    """As root it becomes its own user where that can read the files, and otherwise stays who it is."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o700 if "cannot" in how else 0o755)
+        broker = EnrolledBroker(folder, options=("--user", "nobody") if how == "nobody" else ())
+        broker.start("nobody" if how == "nobody" else None)
+        try:
+            owner = Path(f"/proc/{broker.process.pid}").stat().st_uid
+            expected = "nobody" if how == "nobody" else "root" if "cannot" in how else "mosquitto"
+            assert pwd.getpwuid(owner).pw_name == expected
+            enrol("broker", "--dir", broker.ca, "--out", broker.files, "--port", broker.port)
+            broker.process.send_signal(signal.SIGHUP)
+            with broker.client(broker.gateway("s", "a")) as client:
+                assert client.publish(topic("s", "a", "obs")) == "Success"
+        finally:
+            broker.stop()

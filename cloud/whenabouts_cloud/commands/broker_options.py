@@ -1,5 +1,6 @@
 """Options of every command that connects to the broker: its address and the credentials."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,10 @@ from typing import Any
 import click
 
 from whenabouts_cloud.broker.connection import Credentials
+from whenabouts_cloud.broker.credential_warnings import unwise
+from whenabouts_protocol.logs import Log
+
+log = Log(__name__)
 
 
 def broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,9 +43,12 @@ def broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def credentials(
     username: str | None, password_file: Path | None, ca_file: str | None, cert_file: str | None, key_file: str | None
 ) -> Credentials:
-    """Make the credentials from these options; refuses a password file without a line of text."""
+    """Make the credentials from these options, and log what is unwise; refuses a password file without a line of text."""
     password = _password(password_file) if password_file else None
-    return Credentials(username, password, ca_file, cert_file, key_file)
+    made = Credentials(username, password, ca_file, cert_file, key_file)
+    for text in unwise(made, password_file, time.time()):
+        log.warning("broker.unwise", text)
+    return made
 
 
 def _host_port(_context: click.Context, _option: click.Parameter, value: str) -> tuple[str, int]:

@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.landing.schema import IDENTITY, SCHEMA
+from whenabouts_cloud.landing.schema import AHEAD_DIR, IDENTITY, SCHEMA
 
 RANGES_KEY = b"whenabouts.ranges"
 DAMAGED_DIR = "_damaged"  # in the landing
 LEFT_OUT_DIR = f"{DAMAGED_DIR}/left_out"  # an empty file for each that a job has left out, under the same path
-SIDE_OUTPUTS = ("_ahead",)  # folders of data files that are numbered with the others
+SIDE_OUTPUTS = (AHEAD_DIR,)  # folders of data files that are numbered with the others
 NEEDED = (*IDENTITY, "stream", "kind", "t_min", "t_max")
 
 Range = tuple[str, int, int, int]  # site/gateway, boot, first, last

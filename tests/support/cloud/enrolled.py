@@ -34,6 +34,7 @@ class Client:
     def __init__(
         self, port: int, folder: Path | None, version: MQTTProtocolVersion = MQTT_5, client_id: str = "",
         ca: Path | None = None, will: tuple[str, bytes] | None = None, tls: ssl._SSLMethod | None = None,
+        **session: object,
     ) -> None:  # fmt: skip
         self.heard: list[tuple[str, bytes]] = []
         self.connections, self.refused = 0, ""
@@ -55,7 +56,7 @@ class Client:
         client.on_subscribe = lambda *_: self._subscribed.set()
         client.on_message = lambda _c, _u, message: self.heard.append((message.topic, message.payload))
         try:
-            client.connect(HOST, port)
+            client.connect(HOST, port, **session)
         except OSError as error:
             self.refused = str(error)
             return
@@ -100,11 +101,12 @@ class EnrolledBroker:
     folder: Path
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
+    options: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.ca, self.files = self.folder / "ca", self.folder / "broker"
         enrol("init", "--dir", self.ca)
-        enrol("broker", "--dir", self.ca, "--out", self.files, "--port", self.port)
+        enrol("broker", "--dir", self.ca, "--out", self.files, "--port", self.port, *self.options)
 
     def gateway(self, site: str, name: str, *options: object) -> Path:
         """Enrol a gateway; returns its files' folder."""
@@ -127,8 +129,8 @@ class EnrolledBroker:
         finally:
             made.close()
 
-    def start(self) -> None:
-        """Start mosquitto with the written file, from another folder, and wait until it lets somebody in."""
+    def start(self, user: str | None = None) -> None:
+        """Start mosquitto with the written file, from another folder and maybe as another user; wait until it lets in."""
         program = find_mosquitto()
         assert program is not None
         watch = self.folder / "watch"
@@ -137,7 +139,7 @@ class EnrolledBroker:
         log = self.folder / "log"
         with log.open("ab") as file:
             process = self.process = subprocess.Popen(
-                [program, "-c", self.files / "mosquitto.conf"], stdout=file, stderr=file, cwd="/"
+                [program, "-c", self.files / "mosquitto.conf"], stdout=file, stderr=file, cwd="/", user=user
             )
 
         def answers() -> bool:
