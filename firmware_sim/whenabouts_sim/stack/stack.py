@@ -203,6 +203,8 @@ class Stack:
         """Start the bridge to the landing."""
         address = f"127.0.0.1:{self.broker.port}"
         tls = [part for key, file in self._tls(INGEST).items() for part in (f"--{key.replace('_', '-')}", file)]
+        if self.enrolment is not None:
+            tls += ["--gateways", str(self.enrolment.gateways)]
         return self.start(
             "ingest",
             [
