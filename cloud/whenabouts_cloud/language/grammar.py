@@ -7,7 +7,7 @@ order.
 import functools
 import re
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedToken
 
@@ -15,6 +15,7 @@ from whenabouts_cloud.language.errors import Mistake
 
 Start = Literal["start", "pattern"]
 
+_WORD = re.compile(r'"[^"\n]*"?|[A-Za-z_0-9.]+|[<>!=]=?|\S')
 _SAY = {
     "NAME": "a name", "STRING": 'a name in quotes such as "dock/tags"', "NUMBER": "a number", "WORD": "a unit",
     "$END": "the end of the declaration", "PLACE": "CLOUD or EDGE", "SIGN": "`-`", "OPERATOR": "`=`",
@@ -22,29 +23,46 @@ _SAY = {
 }  # fmt: skip
 
 
-def tree_of(text: str, beginning: Start, whole: str, mistakes: list[Mistake]) -> "Tree[Token] | None":
-    """Parse a text, or return None with a mistake; `whole` is the file that holds the text at the same place."""
+class Part(NamedTuple):
+    """A part of a text, the index at which it begins there, and its line and column, from 1."""
+
+    text: str
+    at: int = 0
+    line: int = 1
+    column: int = 1
+
+    def place(self, line: int, column: int) -> tuple[int, int]:
+        """The line and column in the whole text of a line and column in this part."""
+        return self.line + line - 1, column + (self.column - 1 if line == 1 else 0)
+
+
+def tree_of(part: Part, beginning: Start, whole: str, mistakes: list[Mistake]) -> "Tree[Token] | None":
+    """Parse a part of a text, or return None with a mistake; its tokens have their places in the whole."""
+    text = part.text
     try:
-        return _grammar().parse(text, start=beginning)
+        return _placed(_grammar().parse(text, start=beginning), part)
     except UnexpectedCharacters as error:
         expected = _expected_after(text[: error.pos_in_stream], beginning)
-        mistakes.append(_unexpected(whole, error.line, error.column, expected))
+        found = found_at(whole, part.at + (error.pos_in_stream or 0))
+        mistakes.append(_unexpected(found, part.place(error.line, error.column), expected))
     except UnexpectedToken as error:
         at_end = error.token.type == "$END"
-        line, column = _end(text) if at_end else (error.line, error.column)
+        place = _end(text) if at_end else (error.line, error.column)
         # Words that only a rule allows after a pattern fit the parser state of both start symbols but lead to no end.
         expected = error.accepts or error.expected or _expected_after(text[: error.pos_in_stream], beginning)
-        mistakes.append(_unexpected(whole, line, column, expected, at_end))
+        if at_end:
+            found = "the end of the declaration" if whole.strip() else "the end of the file"
+        else:
+            found = found_at(whole, part.at + (error.pos_in_stream or 0))
+        mistakes.append(_unexpected(found, part.place(*place), expected))
     return None
 
 
-def found_at(text: str, line: int, column: int) -> str:
-    """Text at a place, as a mistake quotes it."""
-    lines = text.split("\n")
-    rest = lines[line - 1][column - 1 :] if line <= len(lines) else ""
-    word = re.match(r'"[^"]*"?|[A-Za-z_0-9.]+|[<>!=]=?|\S', rest)
+def found_at(text: str, at: int) -> str:
+    """Text at an index, as a mistake quotes it."""
+    word = _WORD.match(text, at)
     if word is None:
-        return "the end of the file" if line >= len(lines) else "the end of the line"
+        return "the end of the file" if text.find("\n", at) < 0 else "the end of the line"
     return f"a quote that does not close ({word[0]})" if word[0].count('"') == 1 else word[0]
 
 
@@ -73,14 +91,23 @@ def _expected_after(text: str, beginning: Start) -> set[str]:
     return {"$END"}
 
 
-def _unexpected(text: str, line: int, column: int, expected: set[str], found_end: bool = False) -> Mistake:
+def _placed(tree: "Tree[Token]", part: Part) -> "Tree[Token]":
+    """The tree with the places of the whole text."""
+    if part.at:
+        seen: list[Any] = [*tree.scan_values(lambda x: isinstance(x, Token))]
+        seen += [one.meta for one in tree.iter_subtrees() if not one.meta.empty]
+        for one in seen:
+            one.line, one.column = part.place(one.line, one.column)
+    return tree
+
+
+def _unexpected(found: str, place: tuple[int, int], expected: set[str]) -> Mistake:
     names = sorted(expected - {"COMMENT"})
-    words = list(dict.fromkeys(_word(name) for name in names))
-    quoted = "the end of the declaration" if found_end and text.strip() else found_at(text, line, column)
-    return Mistake(line, column, f"found {quoted}, expected {_either(words)}")
+    words = list(dict.fromkeys(_said(name) for name in names))
+    return Mistake(*place, f"found {found}, expected {_either(words)}")
 
 
-def _word(terminal: str) -> str:
+def _said(terminal: str) -> str:
     if terminal in _SAY:
         return _SAY[terminal]
     definition = next((t for t in _grammar().terminals if t.name == terminal), None)

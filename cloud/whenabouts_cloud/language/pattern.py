@@ -6,7 +6,7 @@ from typing import Any
 from lark import Token
 
 from whenabouts_cloud.language.errors import Mistake, RuleError
-from whenabouts_cloud.language.grammar import tree_of
+from whenabouts_cloud.language.grammar import Part, tree_of
 from whenabouts_cloud.language.sequences import read_parts
 from whenabouts_cloud.language.timing import Notes
 from whenabouts_cloud.pattern.compile import compile_pattern
@@ -30,7 +30,7 @@ class Pattern(PatternParts):
         if not isinstance(unit_us, int) or unit_us < 1:
             raise ValueError(f"unit_us: found {unit_us!r}, expected a whole number of microseconds, 1 or more")
         mistakes: list[Mistake] = []
-        tree = tree_of(text, "pattern", text, mistakes)
+        tree = tree_of(Part(text), "pattern", text, mistakes)
         pattern = None if tree is None else read_pattern(tree, Notes(mistakes), lambda _: None, unit_us)
         if pattern is None or mistakes:
             raise RuleError("pattern", mistakes)

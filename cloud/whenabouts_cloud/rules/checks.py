@@ -18,6 +18,7 @@ from whenabouts_cloud.rules.states import read_global_state
 from whenabouts_protocol.topics import is_name
 
 MAX_NAME = 64  # letters of a rule's name, which becomes part of a stream name
+MAX_HINTS = 100  # mistakes of a file after which none gets the names that might be meant: each hint reads all names
 MAX_TOP = 1000  # partners of a reading that a rule can ask for
 
 
@@ -206,10 +207,13 @@ class Checker:
             return 1
         return int(number)
 
+    def _streams_like(self, token: Token) -> str:
+        near = difflib.get_close_matches(token, self._streams, n=1)
+        return f"; did you mean {near[0]}?" if near else f", which are {', '.join(self._streams) or 'none'}"
+
     def _known_stream(self, token: Token) -> Stream | None:
         if token not in self._streams:
-            near = difflib.get_close_matches(token, self._streams, n=1)
-            hint = f"; did you mean {near[0]}?" if near else f", which are {', '.join(self._streams) or 'none'}"
+            hint = self._streams_like(token) if len(self._mistakes) < MAX_HINTS else ""
             self._notes.add(token, f"found {token}, expected one of the declared streams{hint}")
             return None
         return self._streams[str(token)]

@@ -4,6 +4,7 @@ The text is first cut at the words STREAM and RULE, and each declaration is pars
 that one syntax error hides no other. `checks` reports mistakes that the grammar allows (unknown stream, OVER 0).
 """
 
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 from lark import Token, Tree
 
 from whenabouts_cloud.language.errors import Mistake, RuleError
-from whenabouts_cloud.language.grammar import found_at, place_of, tree_of, without_comments
+from whenabouts_cloud.language.grammar import Part, found_at, place_of, tree_of, without_comments
 from whenabouts_cloud.rules.checks import Checker
 from whenabouts_cloud.rules.model import RuleFile
 
@@ -63,13 +64,16 @@ def load_rules(path: Path) -> RuleFile:
         raise RuleError(str(path), [Mistake(line, 1, text)]) from None
 
 
-def _declarations(text: str, mistakes: list[Mistake]) -> Iterator[str]:
-    """Yield each declaration with the text before it blanked, so that lines and columns are those of the file."""
+def _declarations(text: str, mistakes: list[Mistake]) -> Iterator[Part]:
+    """Yield each declaration with its place; all of them together are as long as the text."""
     starts = [m.start() for m in _DECLARATION.finditer(text) if m[1]]
     before = without_comments(text[: starts[0]] if starts else text)
     if before.strip() or not starts:
-        line, column = place_of(text, len(before) - len(before.lstrip()))
-        mistakes.append(Mistake(line, column, f"found {found_at(text, line, column)}, expected STREAM or RULE"))
-    blank = re.sub(r"[^\n]", " ", text)
-    for start, end in zip(starts, [*starts[1:], len(text)][: len(starts)], strict=True):
-        yield blank[:start] + text[start:end]
+        at = len(before) - len(before.lstrip())
+        mistakes.append(Mistake(*place_of(text, at), f"found {found_at(text, at)}, expected STREAM or RULE"))
+    line, column = place_of(text, starts[0]) if starts else (1, 1)
+    for start, end in itertools.pairwise([*starts, len(text)]):
+        yield Part(text[start:end], start, line, column)
+        newlines = text.count("\n", start, end)
+        line += newlines
+        column = end - text.rfind("\n", start, end) if newlines else column + end - start

@@ -13,7 +13,7 @@ from support.cloud.patterns import patterns
 from support.search import examples
 from whenabouts_cloud.cep import Pattern
 from whenabouts_cloud.language.event_conditions import Conditions
-from whenabouts_cloud.language.grammar import tree_of
+from whenabouts_cloud.language.grammar import Part, tree_of
 from whenabouts_cloud.language.pattern import read_pattern
 from whenabouts_cloud.language.timing import Notes
 from whenabouts_cloud.pattern.elements import And, Event, Negated, Or, Seq
@@ -416,7 +416,7 @@ def test_a_mistake_in_a_rule_is_named_with_its_place(rule, column, said):
 def test_the_parts_that_read_a_pattern():
     """Tree, pattern (`whenabouts_cloud.language.sequences`) and conditions, each by itself; the caller checks types."""
     text, noted, seen = "SEQ(A a, !B) WITHIN 3 WHERE a.x > 1 AND (a.y < 2 AND a.z)", [], []
-    tree = tree_of(text, "pattern", text, noted)
+    tree = tree_of(Part(text), "pattern", text, noted)
     pattern = read_pattern(tree, Notes(noted), seen.append, None)
     assert (pattern, [str(x) for x in seen], len(noted)) == (None, ["A", "B"], 1)
     where = next(x for x in tree.children if x.data == "where").children[0]

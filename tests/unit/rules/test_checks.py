@@ -1,7 +1,7 @@
 """Declarations of a rule file, checked one by one (`rules.checks`)."""
 
 from whenabouts_cloud.language.errors import Mistake
-from whenabouts_cloud.language.grammar import tree_of
+from whenabouts_cloud.language.grammar import Part, tree_of
 from whenabouts_cloud.rules.checks import MAX_TOP, Checker
 
 DOCK = 'STREAM dock FROM "dock/tags" DELAY 1 s'
@@ -11,7 +11,7 @@ NEAR = "RULE near CORRELATE dock AS a, dock AS b WHERE |@a - @b| <= 1 s OVER 80 
 def checked(*declarations):
     """(The file of these declarations, its mistakes)."""
     mistakes: list[Mistake] = []
-    trees = [tree_of(text, "start", text, mistakes) for text in declarations]
+    trees = [tree_of(Part(text), "start", text, mistakes) for text in declarations]
     return Checker(mistakes).check(trees), mistakes
 
 

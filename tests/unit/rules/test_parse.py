@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.search import examples
 from whenabouts_cloud.language.timing import MAX_DURATION_US
 from whenabouts_cloud.pattern.condition import Condition
-from whenabouts_cloud.rules import CorrelateRule, RuleError, Stream, load_rules, parse_rules
+from whenabouts_cloud.rules import CorrelateRule, RuleError, Stream, load_rules, parse, parse_rules
 from whenabouts_cloud.rules.model import name_regex
 
 STREAMS = 'STREAM d FROM "a" DELAY 1 s\n'
@@ -230,6 +230,35 @@ def test_words_of_the_language_can_be_names():
     assert (rule.name, rule.a_alias, rule.kind) == ("NEAREST", "KEEP", "left")
 
 
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        (STREAMS + "RULE r \u202eevil", "found \\u202e, expected"),
+        ('STREAM d FROM "a" \0 DELAY 1 s', "found \\u0000, expected"),
+        ('STREAM d FROM "\u202e\u2066#" DELAY 1 s', 'found # inside "\\u202e\\u2066#"'),
+        ('STREAM d FROM "a" AT SITE "s" GATEWAY "\x1b[2J" DELAY 1 s', 'found gateway "\\u001b[2J"'),
+    ],
+)
+def test_a_mistake_shows_what_does_not_print_as_an_escape(text, quoted):
+    """Control characters and those that turn the direction of text reach no terminal, nor do those of the file's name."""
+    with pytest.raises(RuleError) as caught:
+        parse_rules(text, "a\u202eb.wa")
+    assert quoted in caught.value.mistakes[0].text
+    assert all(line.isprintable() for line in str(caught.value).split("\n"))
+    assert str(caught.value).startswith("a\\u202eb.wa:")
+
+
+def test_each_declaration_is_read_once_wherever_it_stands():
+    """The parsed parts are together as long as the text, and mistakes keep the places that they have in the file."""
+    declared = "".join(f'STREAM d{n} FROM "a" DELAY 1 s{" " if n % 3 else chr(10)}' for n in range(300))
+    text = declared + ' STREAM e FROM "a"\n\n  DELAY 1 sec RULE\n r CORRELATE d1 AS a, none AS b WHERE\n 5 RULE x'
+    parts = list(parse._declarations(text, []))
+    assert "".join(part.text for part in parts) == text
+    assert all(text[part.at :].startswith(part.text) for part in parts)
+    last = text.count("\n") + 1
+    assert [(line, column) for line, column, _ in mistakes(text)] == [(last - 2, 11), (last, 2), (last, 10)]
+
+
 durations = st.integers(0, 10**12)
 decimals = st.integers(1, 10**6).map(lambda n: Fraction(n, 10**6))
 
@@ -239,7 +268,8 @@ def written_rules(draw):
     """Any rule that can be written; from few values, so that two are often equal."""
     few = st.sampled_from([0, 5, 10**12])
     length = draw(st.none() | st.tuples(few, few).map(lambda x: tuple(sorted(x))))
-    a = Stream("d", "x/+", draw(few), length, draw(st.sampled_from([None, "hall"])), draw(few) - draw(few))
+    site, gateway = draw(st.sampled_from([(None, None), ("hall", None), ("hall", "g"), ("hall", "h")]))
+    a = Stream("d", "x/+", draw(few), length, site, draw(few) - draw(few), gateway)
     b = draw(st.sampled_from([a, Stream("e", "#", draw(durations))]))
     lo, hi = sorted((draw(few) - draw(few), draw(few) - draw(few)))
     ct = draw(st.sampled_from([Fraction(4, 5), Fraction(1)]) | decimals)
