@@ -76,11 +76,11 @@ def work_of(rules: list[CepRule], options: Options, following: RuleFollower | No
     """Make the work of a job: rules that all have COUNT or all have not, and the file that changes them."""
     counts = any(rule.count for rule in rules)
 
-    def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
+    def once(spark: "SparkSession", left_out: Sequence[str]) -> tuple[Path, list[dict[str, Any]]]:
         from whenabouts_cloud.jobs.batch import publish_whole
         from whenabouts_cloud.jobs.cep import CEP
 
-        return publish_whole(CEP, rules, spark, options.landing, options.out, options.shards)
+        return publish_whole(CEP, rules, spark, options.landing, options.out, options.shards, left_out=left_out)
 
     def follow(spark: "SparkSession", report: "OnBatch", failed: "OnFailure") -> "StreamingQuery":
         from whenabouts_cloud.jobs.cep import CEP

@@ -1,5 +1,6 @@
 """`whenabouts-cloud correlate`: run a correlation over a landing, once or continuously."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,11 +47,13 @@ def correlate(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
 def work_of(rule: CorrelateRule, options: Options) -> Work:
     """Make the work of a job for this rule."""
 
-    def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
+    def once(spark: "SparkSession", left_out: Sequence[str]) -> tuple[Path, list[dict[str, Any]]]:
         from whenabouts_cloud.jobs.batch import publish_whole
         from whenabouts_cloud.jobs.correlate import CORRELATION
 
-        return publish_whole(CORRELATION, [rule], spark, options.landing, options.out, options.shards)
+        return publish_whole(
+            CORRELATION, [rule], spark, options.landing, options.out, options.shards, left_out=left_out
+        )
 
     def follow(spark: "SparkSession", report: "OnBatch", failed: "OnFailure") -> "StreamingQuery":
         from whenabouts_cloud.jobs.correlate import CORRELATION

@@ -1,5 +1,6 @@
 """`whenabouts-cloud latwin`: detect global states of a group of gateways in a landing, once or continuously."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,11 +79,11 @@ def _draw(rule: LatwinRule, options: Options, file: Path) -> None:
 def work_of(rule: LatwinRule, options: Options) -> Work:
     """Make the work of a job for this rule."""
 
-    def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
+    def once(spark: "SparkSession", left_out: Sequence[str]) -> tuple[Path, list[dict[str, Any]]]:
         from whenabouts_cloud.jobs.batch import publish_whole
         from whenabouts_cloud.jobs.latwin import LATWIN
 
-        return publish_whole(LATWIN, [rule], spark, options.landing, options.out, options.shards)
+        return publish_whole(LATWIN, [rule], spark, options.landing, options.out, options.shards, left_out=left_out)
 
     def follow(spark: "SparkSession", report: "OnBatch", failed: "OnFailure") -> "StreamingQuery":
         from whenabouts_cloud.jobs.latwin import LATWIN

@@ -40,11 +40,18 @@ def publish_whole(
     out: Path,
     shards: int,
     group_rows: int | None = None,
+    left_out: Sequence[str] = (),
 ) -> tuple[Path, list[dict[str, Any]]]:
-    """Publish the results of rules below `out`, replacing earlier ones; return the folder and the counts of each group."""
+    """Publish the results of rules below `out`, replacing earlier ones; return the folder and the counts of each group.
+
+    left_out: paths of files below the landing that are not read.
+    """
 
     def make(write: Write) -> "DataFrame":
-        frames = (run_whole(engine, rule, spark, str(landing), shards, write, group_rows) for rule in rules)
+        frames = (
+            run_whole(engine, rule, spark, str(landing.resolve()), shards, write, group_rows, left_out)
+            for rule in rules
+        )
         return functools.reduce(lambda x, y: x.unionByName(y), frames)
 
     return ResultSink(engine.results(rules[0]), out).replace(make)
@@ -58,12 +65,13 @@ def run_whole(
     shards: int,
     write: Write,
     group_rows: int | None = None,
+    left_out: Sequence[str] = (),
 ) -> "DataFrame":
     """Return a lazy frame of records about the files that its tasks write (`task_files`).
 
     Runs small jobs immediately, to place slabs and to read watermarks.
     """
-    landed = read_readings(spark, landing, engine.columns)
+    landed = read_readings(spark, landing, engine.columns, left_out)
     readings = engine.readings([rule], landed, shards)
     cut, rows_wanted = engine.cut(rule), group_rows or engine.group_rows
     slabs = slabs_of(readings, *cut, rows_wanted) if cut and landed.count() > rows_wanted else []

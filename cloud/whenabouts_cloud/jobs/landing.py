@@ -1,6 +1,6 @@
 """Reads the landing with Spark: readings, watermarks of gateways, and the readings of a stream."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -18,19 +18,25 @@ if TYPE_CHECKING:
 
 # Folders are searched, not read as partitions: a landing that is empty when a query starts has no `hour=` folder yet, and
 # Spark ends the query when that column appears later.
-LOOK_UP = {"recursiveFileLookup": "true"}
+LOOK_UP = {"recursiveFileLookup": "true", "parquet.page.verify-checksum.enabled": "true"}
 ALL_AGES = "36500d"  # by default the file source ignores files more than a week older than the newest
 _FRONTIER = from_arrow_schema(schema.FRONTIER)
 
 
-def read_readings(spark: "SparkSession", landing: str, columns: Iterable[str]) -> "DataFrame":
-    """These columns of all readings in a landing folder."""
-    return spark.read.schema(from_arrow_schema(schema.of(*columns))).options(**LOOK_UP).parquet(landing)
+def read_readings(
+    spark: "SparkSession", landing: str, columns: Iterable[str], left_out: Sequence[str] = ()
+) -> "DataFrame":
+    """These columns of all readings in a landing folder, without those in some files, by their paths below it."""
+    reader = spark.read.schema(from_arrow_schema(schema.of(*columns))).options(**LOOK_UP)
+    return _without(reader.parquet(landing), landing, left_out)
 
 
-def follow_readings(spark: "SparkSession", landing: str, columns: Iterable[str]) -> "DataFrame":
-    """These columns of the readings of a landing folder, as a stream."""
-    return _stream(spark).schema(from_arrow_schema(schema.of(*columns))).options(**LOOK_UP).parquet(landing)
+def follow_readings(
+    spark: "SparkSession", landing: str, columns: Iterable[str], left_out: Sequence[str] = ()
+) -> "DataFrame":
+    """These columns of the readings of a landing folder, as a stream, without those in some files."""
+    reader = _stream(spark).schema(from_arrow_schema(schema.of(*columns))).options(**LOOK_UP)
+    return _without(reader.parquet(landing), landing, left_out)
 
 
 def follow_watermarks(spark: "SparkSession", landing: str) -> "DataFrame":
@@ -73,6 +79,15 @@ def shard_of_key(shards: int) -> "Column":
 
 def _stream(spark: "SparkSession") -> "DataStreamReader":
     return spark.readStream.option("maxFileAge", ALL_AGES)
+
+
+def _without(readings: "DataFrame", landing: str, left_out: Sequence[str]) -> "DataFrame":
+    """Leave files out: Spark applies a condition on their paths before it opens any."""
+    if not left_out:
+        return readings
+    path = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
+    local = F.regexp_replace(path, "^file:/+", "/")
+    return readings.where(~local.isin(*(f"{landing}/{name}" for name in left_out)))
 
 
 def _known(lines: "DataFrame") -> "DataFrame":

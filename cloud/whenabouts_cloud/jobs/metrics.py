@@ -33,6 +33,7 @@ class Tally:
     shards: Mapping[int, dict[str, Any]] = field(default_factory=dict)
     batches: int = 0
     batch_s: float | None = None
+    damaged_files: int = 0
 
     def after(self, counts: Sequence[dict[str, Any]], seconds: float) -> "Tally":
         """The tally after a batch with these counts of shards or groups."""
@@ -118,6 +119,9 @@ def metrics(tallies: Sequence[Tally], now_us: int) -> Iterator[Metric]:
                 _lags(tallies, now_us), ("rule", "stream"))  # fmt: skip
     batches: dict[Labels, float] = {(tally.output,): tally.batches for tally in tallies}
     yield counter(name("batches"), "Micro-batches done, by output folder.", batches, ("output",))
+    damaged: dict[Labels, float] = {(tally.output,): tally.damaged_files for tally in tallies}
+    yield counter(name("damaged_files"), "Damaged files of the landing that are left out, by output folder.", damaged,
+                  ("output",))  # fmt: skip
     seconds: dict[Labels, float] = {(one.output,): one.batch_s for one in tallies if one.batch_s is not None}
     yield gauge(name("batch_seconds"), "Duration of the last micro-batch, by output folder.", seconds, ("output",))
 

@@ -14,7 +14,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,13 +87,17 @@ class _Run:
         self._name = f"rules {names}" if "," in names else f"rule {names}"
 
     def once(self) -> None:
+        from whenabouts_cloud.jobs.output.left_out import damaged_in
+
         landing = self._options.landing
         if not landing.is_dir():
             raise click.UsageError(f"--landing: found no folder {landing}, expected what the ingest writes")
         self._claim("once")
         with orderly_end(self._interrupt, END_S), self._session() as self._spark:
             hear()  # Spark has replaced the signal handlers
+            damaged = damaged_in(landing)
             for part in self._parts:
+                part.leave_out(damaged)
                 self._compute(part, self._spark)
         self._end()
 
@@ -108,6 +113,9 @@ class _Run:
             with self._progress(spark):
                 result = part.compute(spark)
         except Exception as error:
+            if not self._interrupted.is_set() and self._mended(part, error):
+                self._compute(part, spark)
+                return
             if self._interrupted.is_set():
                 raise click.Abort from None
             if not isinstance(error, PySparkException | Py4JError | ConnectionError | LostRowsError):
@@ -116,6 +124,12 @@ class _Run:
                 f"output {part.output}: not computed, the earlier result stays. Spark reports: {error}"
             ) from None
         part.take(*result)
+
+    def _mended(self, part: "_Part", error: Exception) -> bool:
+        """True if Spark could not read files, which are known and left out now."""
+        from whenabouts_cloud.jobs.output.left_out import UNREADABLE, damaged_in
+
+        return UNREADABLE in str(error) and part.leave_out(damaged_in(self._options.landing, whole=True))
 
     def _progress(self, spark: "SparkSession") -> contextlib.AbstractContextManager[None]:
         """A bar on a terminal; otherwise, or with a log for programs, an event now and then."""
@@ -156,7 +170,7 @@ class _Run:
 
         try:
             while not self._stopping.is_set():
-                if any(part.ended(POLL_S / len(self._parts)) for part in self._parts):
+                if any(part.ended(spark, POLL_S / len(self._parts)) for part in self._parts):
                     break
                 for part in self._parts:
                     part.renew(spark)
@@ -257,6 +271,7 @@ class _Run:
 def _set_java_log_level(level: int) -> None:
     """Log messages of the bridge to Java from this level on; below, it reports each of its connections."""
     logging.getLogger("py4j").setLevel(level)
+    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL + 1)  # errors of `publish`, which end the query
 
 
 class _Part:
@@ -278,6 +293,7 @@ class _Part:
         self._landed = Landed(options.landing)
         self._query: StreamingQuery | None = None
         self.failure: Exception | None = None
+        self._landing_folder, self._left_out = options.landing, list[str]()
 
     def claim(self, mode: str) -> None:
         """Bind the output folder to the rules.
@@ -299,7 +315,7 @@ class _Part:
     def compute(self, spark: "SparkSession") -> tuple[Path, list[dict[str, Any]], float]:
         """Compute and publish the result; return its folder, the counts of each group, and the seconds taken."""
         began_s = time.monotonic()
-        folder, counts = self._work.once(spark)
+        folder, counts = self._work.once(spark, self._left_out)
         return folder, counts, time.monotonic() - began_s
 
     def take(self, folder: Path, counts: list[dict[str, Any]], seconds: float) -> None:
@@ -310,6 +326,7 @@ class _Part:
 
     def start(self, spark: "SparkSession") -> None:
         """Start the query."""
+        self.failure = None
         self.tally = self.tally.restarted({rule.name for rule in self._rules()})
         self._query = self._work.follow(spark, self._report, self._fail)
 
@@ -319,13 +336,37 @@ class _Part:
             self._query.stop()
             self.start(spark)
 
-    def ended(self, within_s: float) -> bool:
-        """Return True if the query ends within this time.
+    def ended(self, spark: "SparkSession", within_s: float) -> bool:
+        """Return True if the query ends within this time; after damaged files it is started again without them.
 
         Raises:
             StreamingQueryException: it has failed.
         """
-        return self._query is None or bool(self._query.awaitTermination(within_s))  # type: ignore[arg-type]
+        from pyspark.errors import StreamingQueryException
+
+        from whenabouts_cloud.jobs.output.left_out import DamagedInputError
+
+        try:
+            return self._query is None or bool(self._query.awaitTermination(within_s))  # type: ignore[arg-type]
+        except StreamingQueryException:
+            if not isinstance(self.failure, DamagedInputError):
+                raise
+            self._leave_out(self.failure.problems)
+            self.start(spark)
+            return False
+
+    def leave_out(self, damaged: Mapping[str, str]) -> bool:
+        """Let `compute` leave out these files; return True if some were not left out before."""
+        new = {name: problem for name, problem in damaged.items() if name not in self._left_out}
+        self._leave_out(new)
+        return bool(new)
+
+    def _leave_out(self, problems: Mapping[str, str]) -> None:
+        self._left_out += problems
+        self.tally = replace(self.tally, damaged_files=self.tally.damaged_files + len(problems))
+        for name, problem in problems.items():
+            cure = f"whenabouts-cloud landing check --landing {self._landing_folder} --repair"
+            log.warning("landing.damaged", f"{name}: {problem}; left out. Run: {cure}", output=self.output, file=name)
 
     def finish(self, deadline_s: float) -> None:
         """Stop the query, after its running micro-batch if that ends before the deadline."""
@@ -348,7 +389,7 @@ class _Part:
             f"{had['readings']} readings, {had['repeats']} repeats dropped, {had[unit]} {unit}"
             f"{self._problems(had)}{names}",
             output=self.output, readings=had["readings"], repeats=had["repeats"], results=had[unit],
-            late=had["late"], batches=self.tally.batches, silent=len(silent),
+            late=had["late"], batches=self.tally.batches, silent=len(silent), damaged_files=self.tally.damaged_files,
         )  # fmt: skip
 
     def _fail(self, error: Exception) -> None:

@@ -25,6 +25,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from whenabouts_cloud.jobs.engine import AnyRule, EngineJob
 from whenabouts_cloud.jobs.landing import follow_readings, follow_watermarks
+from whenabouts_cloud.jobs.output.left_out import LeftOut
 from whenabouts_cloud.jobs.output.sink import OnBatch, OnFailure, ResultSink
 from whenabouts_cloud.jobs.output.task_files import WRITTEN, Write
 from whenabouts_cloud.jobs.packing import group_of, packed, packed_watermarks, rule_of, tables_of
@@ -49,14 +50,16 @@ def start_query(
 ) -> "StreamingQuery":
     """Start publishing the results of rules below `options.out`, from its checkpoint if there is one.
 
+    A damaged file ends the query with a DamagedInputError, given to `failed`; the next query leaves the file out.
     The landing folder must exist; its folder of watermarks is made if the ingest has not yet done so, for Spark to watch.
     Rules may differ from those of the previous query, if that has no unfinished micro-batch: rules with new numbers see
     readings that land from now on, the state of rules in `gone` is removed with the next watermark.
     """
     landing, out, shards, trigger_s = options
     (landing / FRONTIER_DIR).mkdir(exist_ok=True)
-    make = functools.partial(_results, engine, rules, gone, spark, str(landing.resolve()), shards)
-    sink = ResultSink(engine.results(next(iter(rules.values()))), out, report, failed)
+    left_out = LeftOut(landing, out)
+    make = functools.partial(_results, engine, rules, gone, spark, str(landing.resolve()), left_out.names(), shards)
+    sink = ResultSink(engine.results(next(iter(rules.values()))), out, report, failed, left_out)
     return sink.follow(make, trigger_s)
 
 
@@ -66,11 +69,12 @@ def _results(
     gone: Sequence[int],
     spark: "SparkSession",
     landing: str,
+    left_out: Sequence[str],
     shards: int,
     write: Write,
 ) -> "DataFrame":
     """Return the streaming frame of records about written files (`task_files`)."""
-    landed = follow_readings(spark, landing, engine.columns)
+    landed = follow_readings(spark, landing, engine.columns, left_out)
     rows = packed(engine, rules, engine.readings(list(rules.values()), landed, shards), shards)
     watermarks = follow_watermarks(spark, landing)
     rows = rows.unionByName(packed_watermarks(engine, rules, gone, watermarks, shards))

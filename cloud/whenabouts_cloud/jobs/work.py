@@ -67,11 +67,12 @@ class Notice(NamedTuple):
 class Work:
     """The work of a command on its rules, whose results go to `out`.
 
-    `once` computes the result and returns the published folder and the counts; `follow` starts the query. `unit` names
-    results and their count, `line` formats one, `problem_texts` maps the names of further reported counts to their texts.
-    `changed()` is polled between micro-batches; True restarts the query by `follow` with the new rules, which `running()`
-    then returns. `claim` binds the output folder where binding it to the rules does not suffice. `notices` derives from the
-    counts of a shard or group what results wait for or lack; each notice is logged once.
+    `once` computes the result without the named files and returns the published folder and the counts; `follow` starts
+    the query. `unit` names results and their count, `line` formats one, `problem_texts` maps the names of further
+    reported counts to their texts. `changed()` is polled between micro-batches; True restarts the query by `follow` with
+    the new rules, which `running()` then returns. `claim` binds the output folder where binding it to the rules does not
+    suffice. `notices` derives from the counts of a shard or group what results wait for or lack; each notice is logged
+    once.
     """
 
     rules: Sequence[Rule]
@@ -79,7 +80,7 @@ class Work:
     unit: str
     line: Callable[[dict[str, Any]], str]
     problem_texts: Mapping[str, str]
-    once: "Callable[[SparkSession], tuple[Path, list[dict[str, Any]]]]"
+    once: "Callable[[SparkSession, Sequence[str]], tuple[Path, list[dict[str, Any]]]]"
     follow: "Callable[[SparkSession, OnBatch, OnFailure], StreamingQuery]"
     notices: "Callable[[dict[str, Any]], list[Notice]]" = lambda counts: []
     changed: Callable[[], bool] = lambda: False

@@ -10,6 +10,7 @@
     .../batch=00000012/_input.json  digest of the names of the batch's input files
     OUT/.tmp-*                      unfinished files of this process and of tasks (`task_files`)
     OUT/_checkpoint/                Spark's offsets and state
+    OUT/_left_out.json              damaged files of the landing (`left_out`)
     OUT/_job.json                   rules and mode that OUT belongs to
 
 Readers of OUT ignore names that begin with "_" or ".". The small files of a batch are merged into one part; each large file
@@ -41,12 +42,14 @@ import pyarrow.parquet as pq
 from whenabouts_cloud.durable import make_folder, sync, sync_file_system, write_durably
 from whenabouts_cloud.jobs.output.checkpoint import (
     CHECKPOINT,
+    SourceFile,
     check_same_input,
     checkpoint_of,
     digest_of,
     input_of,
 )
-from whenabouts_cloud.jobs.output.task_files import RESULTS, Make, TaskFiles
+from whenabouts_cloud.jobs.output.left_out import UNREADABLE, LeftOut
+from whenabouts_cloud.jobs.output.task_files import RESULTS, Make, TaskFiles, TaskRecords
 from whenabouts_cloud.rules.model import Rule
 
 if TYPE_CHECKING:
@@ -73,8 +76,14 @@ class ResultSink:
     """Publishes batches of results of this schema below `out`; `publish` is made for foreachBatch."""
 
     def __init__(
-        self, schema: pa.Schema, out: Path, report: OnBatch | None = None, failed: OnFailure | None = None
+        self,
+        schema: pa.Schema,
+        out: Path,
+        report: OnBatch | None = None,
+        failed: OnFailure | None = None,
+        left_out: LeftOut | None = None,
     ) -> None:
+        self._left_out = left_out
         self._schema = schema
         self._out = out
         self._report, self._failed = report, failed
@@ -92,6 +101,7 @@ class ResultSink:
 
         Raises:
             LostCheckpointError: its number was published with the results of another input.
+            DamagedInputError: files of its input are damaged.
         """
         try:
             self._publish(frame, batch_id)
@@ -102,12 +112,13 @@ class ResultSink:
 
     def _publish(self, frame: "DataFrame", batch_id: int) -> None:
         began_s = time.monotonic()
-        digest = digest_of(input_of(self._out / CHECKPOINT, batch_id))
+        read = input_of(self._out / CHECKPOINT, batch_id)
+        digest = digest_of(read)
         for folder in (self._out, *self._out.glob("_*")):
             made = batch_folder(folder, batch_id)
             if made.exists():
                 check_same_input(self._out, made, _digest_in(made), digest)
-        records = self._files.collect(frame)
+        records = self._computed(frame, read)
         sync_file_system(self._out)  # also without results: a commit must never outlive the state that it names
         first = not any(self._out.glob("batch=*"))
         results = records.files.pop(RESULTS, {})
@@ -119,6 +130,17 @@ class ResultSink:
         self._files.clear()
         if self._report:
             self._report(batch_id, published, records.counts, time.monotonic() - began_s)
+
+    def _computed(self, frame: "DataFrame", files: list[SourceFile]) -> TaskRecords:
+        if self._left_out is None:
+            return self._files.collect(frame)
+        self._left_out.check(files)
+        try:
+            return self._files.collect(frame)
+        except Exception as error:
+            if UNREADABLE in str(error):
+                self._left_out.check(files, whole=True)
+            raise
 
     def replace(self, make: Make) -> tuple[Path, list[dict[str, Any]]]:
         """Compute a complete result and replace the earlier one; return its folder and the counts."""

@@ -1,0 +1,44 @@
+"""The list of damaged files that a query leaves out."""
+
+import pytest
+
+from support.cloud.landing import EPOCH_US, land, reading, watermark
+from whenabouts_cloud.jobs.output.checkpoint import SourceFile
+from whenabouts_cloud.jobs.output.left_out import DamagedInputError, LeftOut
+from whenabouts_cloud.landing.files import LEFT_OUT_DIR
+
+
+def source_file(path):
+    """As Spark's log names it."""
+    return SourceFile(0, f"file://{path}".replace(" ", "%20"), 0)
+
+
+@pytest.fixture
+def query(tmp_path):
+    """A query over a landing, with its output folder."""
+    (tmp_path / "out").mkdir()
+    return LeftOut(tmp_path / "a landing", tmp_path / "out")
+
+
+def test_a_file_that_is_gone_is_found_once_and_stays_on_the_list(query):
+    """Spark reads no rows from a file that was deleted after it had been listed, and reports nothing."""
+    paths = [land(query.landing, [reading("g", n, "s", "k", EPOCH_US, EPOCH_US)], n) for n in range(2)]
+    files = [*map(source_file, paths), source_file(watermark(query.landing, {"g": EPOCH_US}, 0))]
+    query.check(files)
+    paths[1].unlink()
+    name = paths[1].relative_to(query.landing).as_posix()
+    with pytest.raises(DamagedInputError, match="found no file of this name any more") as error:
+        query.check(files)
+    assert list(error.value.problems) == query.names() == [name]
+    assert (query.landing / LEFT_OUT_DIR / name).exists()
+    query.check(files)
+
+
+def test_a_landing_that_cannot_be_written_is_no_fault(query):
+    """The note for the check of the landing is a help only."""
+    path = land(query.landing, [reading("g", 0, "s", "k", EPOCH_US, EPOCH_US)], 0)
+    path.write_bytes(b"")
+    (query.landing / "_damaged").write_text("no folder")
+    with pytest.raises(DamagedInputError, match="found an empty file"):
+        query.check([source_file(path)])
+    assert len(query.names()) == 1
