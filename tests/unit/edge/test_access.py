@@ -82,7 +82,8 @@ def test_check_doctor_and_status_tell_all_of_it(tmp_path):
     (tmp_path / "client.key").chmod(0o644)
     config, state = tmp_path / "edge.toml", tmp_path / "status.json"
     config.write_text(
-        f'state_dir = "{tmp_path}"\n{FINE}[broker]\ncert_file = "{tmp_path}/client.pem"\nkey_file = "{tmp_path}/client.key"\n'
+        f'state_dir = "{tmp_path}"\n{FINE}[broker]\n'
+        f'cert_file = "{tmp_path}/client.pem"\nkey_file = "{tmp_path}/client.key"\n'
     )
     status = {
         "site": "s", "gateway": "g", "running": True, "boot": 1, "written_us": 0, "refused": 0, "readers": {},

@@ -105,7 +105,8 @@ def test_commands_without_their_files_say_what_to_do(tmp_path):
 
 GOOD_STATUS = {
     "site": "s", "gateway": "g", "running": True, "boot": 1, "written_us": 0, "refused": 0, "readers": {}, "group": None,
-    "broker": {"connected": True, "problem": "", "mqtt": "5", "troubles": [], "certificate_end_s": None}, "clock": {"state": "bounded", "bound_us": 1000},
+    "broker": {"connected": True, "problem": "", "mqtt": "5", "troubles": [], "certificate_end_s": None},
+    "clock": {"state": "bounded", "bound_us": 1000},
     "spool": {"readings": 1, "bytes": 2},
 }  # fmt: skip
 
