@@ -19,6 +19,7 @@ LIMIT_S = 60.0  # far above what any step takes
 MEMORY_BYTES = 400 << 20
 RESEND_S = 2.0
 ATTACK_S = 3.0
+PREPARED = 12  # different messages of an attack
 NAMES = {f"{n:02d}" + "n" * 250: n for n in range(32)}
 
 
@@ -60,7 +61,7 @@ def small_messages():
 
 def large_messages():
     """Of the largest size that the ingest accepts."""
-    payload = bytes(500 << 10)
+    payload = bytes(250 << 10)
     while True:
         yield "obs", payload
 
@@ -82,7 +83,7 @@ ATTACKS = (conflicts, gaps, new_readings, small_messages, large_messages, future
 
 
 class Attacker:
-    """Publishes what an attack makes, as fast as the broker takes it, in a thread of its own."""
+    """Publishes what an attack makes, again and again, as fast as the broker takes it, in a thread of its own."""
 
     def __init__(self, port: int, messages) -> None:
         self._client = mqtt.Client(CallbackAPIVersion.VERSION2)
@@ -90,7 +91,9 @@ class Attacker:
         self._client.max_queued_messages_set(200)
         self._client.connect("127.0.0.1", port)
         self._client.loop_start()
-        self._messages, self._stopping, self.sent = messages, threading.Event(), 0
+        # Made before and sent again and again: the ingest, not the sender, shall be what is busy.
+        self._messages = itertools.cycle(list(itertools.islice(messages, PREPARED)))
+        self._stopping, self.sent = threading.Event(), 0
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
