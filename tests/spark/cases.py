@@ -45,7 +45,7 @@ def sides(rows, job):
     """The readings of a rule's two streams, chosen by plain Python."""
     events = [r for r in rows if r["kind"] not in ("gap", "absent")]
     return [
-        table(r for r in events if stream.matches(r["site"], r["stream"])).select(READING.names)
+        table(r for r in events if stream.matches(r["site"], r["gateway"], r["stream"])).select(READING.names)
         for stream in (job.a, job.b)
     ]
 

@@ -77,7 +77,7 @@ def test_repeated_files_change_no_result_and_are_counted_once(spark, tmp_path):
 
     def relevant(some):
         return sum(
-            any(s.matches(r["site"], r["stream"]) for s in job.streams)
+            any(s.matches(r["site"], r["gateway"], r["stream"]) for s in job.streams)
             and r["key"] is not None
             and r["kind"] not in ("gap", "absent")
             for r in some

@@ -170,7 +170,7 @@ def expected(job, rows):
     columns, numbers = job.plan().attributes, {}
     for r in rows:
         for code, stream in enumerate(job.streams):
-            if not stream.matches(r["site"], r["stream"]) or r["kind"] in ("gap", "absent"):
+            if not stream.matches(r["site"], r["gateway"], r["stream"]) or r["kind"] in ("gap", "absent"):
                 continue
             if job.pattern.per_key and r["key"] is None:
                 continue
