@@ -6,11 +6,13 @@ results. Several works share the session; each has its own query and folder.
 """
 
 import contextlib
+import errno
 import functools
 import json
 import logging
 import os
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 log = Log(__name__)
 
+NO_SPACE = os.strerror(errno.ENOSPC)  # in errors of Python and of Java
 POLL_S = 0.2  # how soon a signal, a failed query or a new landing is noticed
 METRICS_S = 2.0  # the lag changes even while nothing lands
 MOST_LOGGED = 10_000  # notices remembered, so that each is logged once
@@ -118,10 +121,11 @@ class _Run:
                 return
             if self._interrupted.is_set():
                 raise click.Abort from None
-            if not isinstance(error, PySparkException | Py4JError | ConnectionError | LostRowsError):
+            if not isinstance(error, PySparkException | Py4JError | OSError | LostRowsError):
                 raise
             raise click.ClickException(
-                f"output {part.output}: not computed, the earlier result stays. Spark reports: {error}"
+                self._no_space(error)
+                or f"output {part.output}: not computed, the earlier result stays. Spark reports: {error}"
             ) from None
         part.take(*result)
 
@@ -157,11 +161,13 @@ class _Run:
                 watching = f"Watching {self._options.landing} for {self._name}; stop with Ctrl-C"
                 log.info("query.started", watching, queries=len(self._parts))
                 self._wait(spark)
-            except (Py4JError, ConnectionError):  # Java ended first: a signal to the process group stops it too
+            except (
+                Py4JError,
+                ConnectionError,
+            ) as error:  # Java ended first: a signal to the process group stops it too
                 if not self._stopping.is_set():
-                    raise click.ClickException(
-                        f"Spark's Java process has ended; start again with --out {self._options.out} to continue"
-                    ) from None
+                    ended = f"Spark's Java process has ended; start again with --out {self._options.out} to continue"
+                    raise click.ClickException(self._no_space(error) or ended) from None
         self._end()
 
     def _wait(self, spark: "SparkSession") -> None:
@@ -185,10 +191,21 @@ class _Run:
         """Text for the end of a query, in one line where the cause is known."""
         from whenabouts_cloud.jobs.output.checkpoint import LostCheckpointError
 
-        for part in self._parts:
-            if isinstance(part.failure, LostCheckpointError):
-                return str(part.failure)
-        return f"the streaming query failed; start it again to continue. Spark reports: {error}"
+        cause = next((part.failure for part in self._parts if part.failure is not None), error)
+        if isinstance(cause, LostCheckpointError):
+            return str(cause)
+        return self._no_space(cause) or (
+            f"the streaming query failed; start it again to continue. Spark reports: {cause}"
+        )
+
+    def _no_space(self, error: Exception) -> str | None:
+        """Text in one line if a disk is full."""
+        if NO_SPACE not in str(error):
+            return None
+        return (
+            f"output {self._options.out}: found no space left on its disk or on that of Spark's files in "
+            f"{tempfile.gettempdir()}; free some and start again with the same --out: nothing is lost or published twice"
+        )
 
     def _claim(self, mode: str) -> None:
         from whenabouts_cloud.jobs.output.checkpoint import LostCheckpointError
@@ -199,6 +216,9 @@ class _Run:
                 part.claim(mode)
         except LostCheckpointError as error:
             raise click.ClickException(str(error)) from None
+        except OSError as error:
+            text = f"output {self._options.out}: cannot be written ({error}); start again when it can"
+            raise click.ClickException(self._no_space(error) or text) from None
         except WrongOutputError as error:
             raise click.UsageError(str(error)) from None
 

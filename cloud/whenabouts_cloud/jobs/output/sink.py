@@ -68,6 +68,10 @@ OnFailure = Callable[[Exception], None]
 """Called with the error of a batch that was not published, before it ends the query: Spark wraps it in many lines."""
 
 
+class BatchFailedError(Exception):
+    """A batch was not published; the cause has been reported already."""
+
+
 class WrongOutputError(ValueError):
     """The output folder belongs to another job; the text names it and what to do."""
 
@@ -102,13 +106,16 @@ class ResultSink:
         Raises:
             LostCheckpointError: its number was published with the results of another input.
             DamagedInputError: files of its input are damaged.
+            BatchFailedError: instead of these and others, where `failed` is told of them.
         """
         try:
             self._publish(frame, batch_id)
         except Exception as error:
-            if self._failed:
-                self._failed(error)
-            raise
+            if self._failed is None:
+                raise
+            self._failed(error)
+            # Spark searches the text by a regular expression; one of many lines overflows its stack, and the query hangs.
+            raise BatchFailedError(type(error).__name__) from None
 
     def _publish(self, frame: "DataFrame", batch_id: int) -> None:
         began_s = time.monotonic()

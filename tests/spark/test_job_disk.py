@@ -1,6 +1,7 @@
-"""A power cut takes what was never synced: results and checkpoint still agree, or the job says that they do not."""
+"""After a power cut or on a full disk results and checkpoint agree, or the job says that they do not."""
 
 import shutil
+import subprocess
 
 import pyarrow.parquet as pq
 import pytest
@@ -15,6 +16,7 @@ from whenabouts_cloud.jobs.correlate import CORRELATION
 from whenabouts_cloud.jobs.output import sink
 from whenabouts_cloud.jobs.output.checkpoint import LostCheckpointError
 from whenabouts_cloud.jobs.output.sink import claim
+from whenabouts_cloud.jobs.runner import NO_SPACE
 from whenabouts_cloud.jobs.streaming import start_query
 from whenabouts_cloud.jobs.work import QueryOptions
 
@@ -125,3 +127,29 @@ def test_a_power_cut_right_after_results_appeared_loses_and_repeats_nothing(make
     run.step()
     assert run.pairs().num_rows == 3 * EACH
     assert [pq.read_table(folder).num_rows for folder in sorted(run.out.glob("batch=*"))] == [EACH] * 3
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 64 KiB at the output folder."""
+    (tmp_path / "out").mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", tmp_path / "out"], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("mount: not permitted, and this needs a small disk")
+    yield tmp_path / "out"
+    subprocess.run(["umount", "-l", tmp_path / "out"], check=True)
+
+
+def test_a_full_disk_ends_the_query_and_room_again_gives_every_pair_once(small_disk, make_run):
+    """Spark's state does not fit: the query ends instead of hanging, and the job is told of the full disk."""
+    run = make_run(rule("sure"))
+    for number in range(3):
+        land_pairs(run, number)
+    run.start()
+    with pytest.raises(StreamingQueryException):
+        run.step()
+    assert [NO_SPACE in str(failure) for failure in run.failures] == [True]
+    subprocess.run(["mount", "-o", "remount,size=64m", small_disk], check=True)
+    run.start()
+    run.step()
+    assert run.pairs().num_rows == 3 * EACH
