@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from serial.tools.list_ports import comports
 
 from whenabouts_edge.config.options import config_option, json_option, load
 from whenabouts_edge.config.settings import Config
@@ -52,6 +53,7 @@ def examine(config: Config) -> list[Finding]:
     results = [findings.of_user(user, PORT_GROUP, facts.group_id(PORT_GROUP))]
     for port in facts.ports(config.readers, agent_pid):
         results += findings.of_port(port, user)
+    results += findings.of_modems(facts.modems(comports()), facts.is_modem_managed())
     results += examine_files(config)
     results += findings.of_clock(facts.clock(config.clock))
     if status:  # a second login could cost the agent its connection, where the certificate gives the name

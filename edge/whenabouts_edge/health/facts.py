@@ -15,7 +15,7 @@ import ssl
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,7 @@ def ports(readers: tuple[ReaderConfig, ...], agent_pid: int | None) -> Iterator[
     """Each reader's port. agent_pid: the process of the running agent, which may have them open."""
     links = {link: os.path.realpath(link) for link in sorted(glob.glob("/dev/serial/by-id/*"))}
     others = tuple(sorted(port.device for port in serial.tools.list_ports.comports()))
+    with_modem = modems(serial.tools.list_ports.comports())
     real = {reader.port: os.path.realpath(reader.port) for reader in readers if "://" not in reader.port}
     holders, unseen = _holders(set(real.values()))
     for reader in readers:
@@ -85,7 +86,26 @@ def ports(readers: tuple[ReaderConfig, ...], agent_pid: int | None) -> Iterator[
             others=others,
             holders=tuple((pid, _process_name(pid), pid == agent_pid) for pid in holders.get(path, ())),
             unseen=unseen,
+            modem=with_modem.get(path, ""),
         )
+
+
+def modems(found: Iterable[Any]) -> dict[str, str]:
+    """The modem's name by serial port. found: ports as pyserial lists them.
+
+    A modem's USB device has, beside serial ports, a control channel or a network interface.
+    """
+    named = {}
+    for port in found:
+        folder = getattr(port, "usb_device_path", None)
+        if folder and any(glob.glob(f"{glob.escape(folder)}/*/{beside}") for beside in ("usbmisc/cdc-wdm*", "net/ww*")):
+            named[port.device] = port.product or port.description or "unnamed"
+    return named
+
+
+def is_modem_managed() -> bool:
+    """True if ModemManager runs."""
+    return any(_process_name(pid) == "ModemManager" for pid in _processes())
 
 
 def files(config: Config) -> Iterator[FileFacts]:

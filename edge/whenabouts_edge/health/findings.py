@@ -1,6 +1,6 @@
 """Findings from the facts about a gateway, each fault with a fix. Pure: facts come as values."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 WIDE_US = 1_000_000  # above this bound stamps are too wide to order most events
@@ -50,7 +50,7 @@ class PathFacts:
 class PortFacts:
     """One reader's port. path: None if it does not exist; by_id: links that lead to it; holders: processes that have it
     open, as (process id, name, True if it is our agent); unseen: True if processes of other users could not be
-    inspected.
+    inspected; modem: name of the modem that the port belongs to.
     """
 
     reader: str
@@ -61,6 +61,7 @@ class PortFacts:
     others: tuple[str, ...]
     holders: tuple[tuple[int, str, bool], ...]
     unseen: bool
+    modem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,10 @@ def of_port(port: PortFacts, user: UserFacts) -> Iterator[Finding]:
         yield Finding(
             area, f"{port.port} may be another device after it is plugged in again", f"name it by id: {better}"
         )
+    if port.modem:
+        yield Finding(
+            area, f"{port.port} belongs to a modem, {port.modem}", "correct port: ModemManager must keep its modem"
+        )
     if not may(user, port.path, 6):
         group = port.path.group
         fix = f"sudo usermod -aG {group} {user.name}" if group != "root" else "sudo whenabouts-edge install"
@@ -167,7 +172,8 @@ def of_port(port: PortFacts, user: UserFacts) -> Iterator[Finding]:
         yield Finding(area, f"user {user.name} joined group {port.path.group} after this session began", fix)
     strangers = [f"{name} ({pid})" for pid, name, ours in port.holders if not ours]
     if strangers:
-        known = "sudo systemctl disable --now ModemManager" if any("ModemManager" in s for s in strangers) else "end it"
+        probed = any("ModemManager" in stranger for stranger in strangers)
+        known = "sudo whenabouts-edge install: its rule keeps ModemManager from this port" if probed else "end it"
         yield Finding(area, f"{port.port} is open in {', '.join(strangers)}", known)
     elif any(ours for _, _, ours in port.holders):
         yield Finding(area, f"{port.port} exists, the agent has it open")
@@ -176,6 +182,14 @@ def of_port(port: PortFacts, user: UserFacts) -> Iterator[Finding]:
             area,
             f"{port.port} exists" + (f", unknown which program has it open: {NEEDS_SUDO}" if port.unseen else ", free"),
         )
+
+
+def of_modems(modems: Mapping[str, str], managed: bool) -> Iterator[Finding]:
+    """Name the modems. modems: name by port; managed: ModemManager runs."""
+    for name in sorted(set(modems.values())):
+        held = sorted(port for port, modem in modems.items() if modem == name)
+        by = "left to ModemManager" if managed else "ModemManager does not run"
+        yield Finding("modem", f"{name} at {', '.join(held)}; {by}")
 
 
 def of_user(user: UserFacts, group: str, gid: int | None) -> Finding:

@@ -4,11 +4,12 @@ The unit permits only what the agent uses. Permitted on purpose: AF_UNIX (to ask
 manager), reading the kernel's clock (adjtimex; setting it needs a capability that the unit does not give) and the list
 of processes (to see if chronyd runs). MemoryMax is about seven times the memory of an idle agent with four readers.
 
-The rule makes by-id links itself: systemd's own rule lost them in some releases, such as Debian 12's first. It keeps
-ModemManager from writing to every new port, and reduces FTDI's wait of 16 ms to 1. systemd.exec(5), systemd.service(5),
-sysusers.d(5), tmpfiles.d(5), udev(7).
+The rule makes by-id links itself, for every port: systemd's own rule lost them in some releases, such as Debian 12's first.
+For the ports of the configuration only, it keeps ModemManager from writing to them and reduces FTDI's wait of 16 ms to 1:
+a modem stays a modem. systemd.exec(5), systemd.service(5), sysusers.d(5), tmpfiles.d(5), udev(7).
 """
 
+import re
 from collections.abc import Sequence
 
 UNIT_NAME = "whenabouts-edge.service"
@@ -76,20 +77,49 @@ WantedBy=multi-user.target
 """
 
 _BY_ID = "serial/by-id/$env{ID_BUS}-$env{ID_SERIAL}-if$env{ID_USB_INTERFACE_NUM}"
-UDEV_RULE = f"""\
-{MARK}: serial ports of readers by id, for group {PORT_GROUP}.
-SUBSYSTEM=="usb-serial", DRIVER=="ftdi_sio", ATTR{{latency_timer}}="1"
+_RULE = f"""\
+{MARK}: serial ports by id, and those of the configured readers for group {PORT_GROUP}.
 ACTION=="remove", GOTO="whenabouts_end"
 SUBSYSTEM!="tty", GOTO="whenabouts_end"
 KERNEL!="ttyUSB[0-9]*|ttyACM[0-9]*", GOTO="whenabouts_end"
-GROUP="{PORT_GROUP}", MODE="0660", ENV{{ID_MM_DEVICE_IGNORE}}="1"
 IMPORT{{builtin}}="usb_id"
-ENV{{ID_SERIAL}}=="", GOTO="whenabouts_end"
+IMPORT{{builtin}}="path_id"
 SUBSYSTEMS=="usb-serial", ENV{{.ID_PORT}}="$attr{{port_number}}"
-ENV{{.ID_PORT}}=="", SYMLINK+="{_BY_ID}"
-ENV{{.ID_PORT}}=="?*", SYMLINK+="{_BY_ID}-port$env{{.ID_PORT}}"
+ENV{{ID_SERIAL}}=="?*", ENV{{.ID_PORT}}=="", SYMLINK+="{_BY_ID}"
+ENV{{ID_SERIAL}}=="?*", ENV{{.ID_PORT}}=="?*", SYMLINK+="{_BY_ID}-port$env{{.ID_PORT}}"
+%s\
+ENV{{.WHENABOUTS_READER}}!="1", GOTO="whenabouts_end"
+GROUP="{PORT_GROUP}", MODE="0660", ENV{{ID_MM_PORT_IGNORE}}="1"
+DRIVERS=="ftdi_sio", ATTR{{device/latency_timer}}="1"
 LABEL="whenabouts_end"
 """
+_LITERAL = re.compile(r"[\w.:#+=@,-]+", re.ASCII)  # means itself in a rule
+_OF_ID = re.compile(r"/dev/serial/by-id/\w+?-(?P<serial>.+)-if(?P<interface>[0-9a-f]{2})(?:-port(?P<port>\d+))?")
+_OF_PATH = re.compile(r"/dev/serial/by-path/(?P<path>.+?)(?:-port(?P<port>\d+))?")
+
+
+def udev_rule(ports: Sequence[str]) -> str:
+    """The rule for serial ports; ports are those of the configured readers, as the configuration names them."""
+    matches = sorted({match for port in ports if (match := _match(port))})
+    return _RULE % "".join(f'{match}, ENV{{.WHENABOUTS_READER}}="1"\n' for match in matches)
+
+
+def _match(port: str) -> str:
+    """The condition of a rule for one port, '' for a port that no rule of this kind can name."""
+    if of_id := _OF_ID.fullmatch(port):
+        wanted = {
+            "ID_SERIAL": of_id["serial"],
+            "ID_USB_INTERFACE_NUM": of_id["interface"],
+            ".ID_PORT": of_id["port"] or "",
+        }
+    elif of_path := _OF_PATH.fullmatch(port):
+        wanted = {"ID_PATH": of_path["path"], ".ID_PORT": of_path["port"] or ""}
+    else:
+        name = port.removeprefix("/dev/")
+        return f'KERNEL=="{name}"' if name.startswith(("ttyUSB", "ttyACM")) and _LITERAL.fullmatch(name) else ""
+    if not all(_LITERAL.fullmatch(value) for value in wanted.values() if value):
+        return ""
+    return ", ".join(f'ENV{{{key}}}=="{value}"' for key, value in wanted.items())
 
 
 def unit(command: Sequence[str], user: str, state_dir: str, ports: Sequence[str], writes: Sequence[str] = ()) -> str:

@@ -14,13 +14,13 @@ from whenabouts_edge.config.settings import sample as sample_text
 from whenabouts_edge.install.files import (
     MARK,
     PORT_GROUP,
-    UDEV_RULE,
     UNIT_NAME,
     USER_COMMENT,
     made_user,
     state_directory,
     sysusers,
     tmpfiles,
+    udev_rule,
     unit,
     user_of,
 )
@@ -110,12 +110,13 @@ def install(wanted: InstallRequest, facts: Facts) -> list[Action]:
             actions.append(_run(wanted, ("systemd-tmpfiles",), "--create", _name(TMPFILES), why="creates that folder"))
     elif TMPFILES in facts.files:
         actions.append(Action("remove", TMPFILES, "the unit creates the folder for spool and status"))
-    rule = _written(facts, RULE, UDEV_RULE, f"readers' ports by id, for group {PORT_GROUP}, without ModemManager")
+    ports = [reader.port for reader in facts.config.readers] if facts.config else []
+    why = f"ports by id; those of the configured readers for group {PORT_GROUP}, without ModemManager"
+    rule = _written(facts, RULE, udev_rule(ports if _is_edited(facts) else []), why)
     actions.append(rule)
     if rule.verb == "write" and facts.live:
         actions += _reload_udev()
     actions.append(_config(wanted, facts))
-    ports = [reader.port for reader in facts.config.readers] if facts.config else []
     command = (*wanted.command, "run", "--config", wanted.config_file)
     service = _written(facts, UNIT, unit(command, user, state_dir, ports, _writes(facts.config)), "runs the agent")
     actions.append(service)
@@ -256,10 +257,14 @@ def _config(wanted: InstallRequest, facts: Facts) -> Action:
     return Action("keep", path, "yours")
 
 
+def _is_edited(facts: Facts) -> bool:
+    """True if there is a configuration, and not just the example."""
+    return facts.config is not None and sample_text() not in facts.files.values()
+
+
 def _start(facts: Facts, unit_changed: bool) -> Iterator[Action]:
     """Start the service only with a configuration that somebody has edited."""
-    ours = facts.config is not None and sample_text() not in facts.files.values()
-    if facts.live and ours:
+    if facts.live and _is_edited(facts):
         verb, why = (
             ("restart", "runs the new version") if unit_changed else ("start", "runs it, if it does not run yet")
         )

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -34,6 +35,7 @@ from whenabouts_edge.health.findings import (
     of_clock,
     of_disk,
     of_file,
+    of_modems,
     of_port,
     of_user,
 )
@@ -78,7 +80,7 @@ def test_a_healthy_gateway_needs_no_look():
         (PORT, replace(WHO, session_ids=frozenset({998})), [("joined group dialout after this session", "log in again")]),
         (PORT, replace(WHO, session_ids=frozenset({998, DIALOUT})), []),
         (replace(PORT, holders=((7, "minicom", False),)), WHO, [("is open in minicom (7)", "end it")]),
-        (replace(PORT, holders=((7, "ModemManager", False),)), WHO, [("ModemManager (7)", "disable --now ModemManager")]),
+        (replace(PORT, holders=((7, "ModemManager", False),)), WHO, [("ModemManager (7)", "whenabouts-edge install")]),
         (replace(PORT, holders=((7, "whenabouts-edge", True),)), WHO, []),
         (replace(PORT, holders=((7, "python", True), (8, "cat", False))), WHO, [("is open in cat (8)", "end it")]),
         (replace(PORT, port="replay://tape", is_device=False, path=None), WHO, []),
@@ -171,6 +173,26 @@ def test_disks(changes, expected):
     for (text, fix), (part, fix_part) in zip(shown, expected, strict=True):
         assert part in text
         assert fix_part in fix
+
+
+def test_a_modem_is_named_and_its_port_is_not_taken_for_a_reader_s(tmp_path):
+    """A USB device with a control channel or a network interface beside its serial ports."""
+    (tmp_path / "1-1" / "1-1:1.4" / "usbmisc" / "cdc-wdm0").mkdir(parents=True)
+    (tmp_path / "1-2").mkdir()
+    owners = [*[(str(tmp_path / "1-1"), "EC25")] * 2, (str(tmp_path / "1-2"), "FT232R"), (None, None)]
+    ports = [
+        SimpleNamespace(device=f"/dev/ttyUSB{n}", usb_device_path=folder, product=name, description="")
+        for n, (folder, name) in enumerate(owners)
+    ]
+    modems = facts.modems(ports)
+    assert modems == {"/dev/ttyUSB0": "EC25", "/dev/ttyUSB1": "EC25"}
+    [named] = of_modems(modems, True)
+    assert named.found == "EC25 at /dev/ttyUSB0, /dev/ttyUSB1; left to ModemManager"
+    assert named.fine
+    [(found, fix)] = looks(of_port(replace(PORT, modem="EC25"), WHO))
+    assert found.endswith("belongs to a modem, EC25")
+    assert fix.startswith("correct port")
+    assert "does not run" in next(of_modems(modems, False)).found
 
 
 def test_user_without_the_group_of_ports():

@@ -45,7 +45,7 @@ def test_tls_that_does_not_fit_is_reported_as_such(guarded, tmp_path):
     """A name that the certificate does not have, TLS on a plain port, a plain greeting on a TLS port, no certificate."""
     _, broker = guarded
     ca_file = str(broker.ca)
-    stranger = facts.broker(broker_config(broker.tls, ca_file=ca_file), "g")  # 127.0.0.1 is not in the certificate
+    stranger = facts.broker(broker_config(broker.tls, ca_file=ca_file))  # 127.0.0.1 is not in the certificate
     assert stranger.stage == "tls"
     assert "127.0.0.1" in stranger.problem
     assert facts.broker(broker_config(broker.plain, host="localhost", ca_file=ca_file), 2).stage in (

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from whenabouts_edge.config.settings import sample
 from whenabouts_edge.install import command as command_module
 from whenabouts_edge.install.command import install as command
 from whenabouts_edge.install.executor import StepError, carry_out, collect
-from whenabouts_edge.install.files import UDEV_RULE, state_directory, unit, user_of
+from whenabouts_edge.install.files import state_directory, udev_rule, unit, user_of
 from whenabouts_edge.install.plan import (
     CONFIG,
     RULE,
@@ -230,17 +231,68 @@ def test_the_unit_is_valid_and_its_exposure_is_low(tmp_path, state_dir):
     assert judged.returncode == 0
 
 
+PORTS = [
+    "/dev/ttyUSB0", "/dev/serial/by-id/usb-FTDI_FT232R_USB_UART_A5-if00-port0", "/dev/ttyAMA0", "replay://x",
+    "/dev/serial/by-id/usb-SparkFun_Nano-if02",
+    "/dev/serial/by-path/platform-fd500000.pcie-pci-0000:01:00.0-usb-0:1.4:1.0-port0",
+    '/dev/serial/by-id/usb-x*", RUN+="y-if00', "/dev/ttyUSB*",
+]  # fmt: skip
+
+
 def test_the_rule_is_lines_of_matches_and_assignments_with_a_label_for_every_jump():
     """The grammar of udev(7): what is misspelt would be ignored with a line in a log that nobody reads."""
     word = re.compile(
-        r"(ACTION|SUBSYSTEMS?|KERNEL|DRIVER|ATTR\{\w+\}|ENV\{[\w.]+\}|GOTO|LABEL|GROUP|MODE|SYMLINK|IMPORT\{builtin\})"
+        r"(ACTION|SUBSYSTEMS?|KERNEL|DRIVERS|ATTR\{[\w/]+\}|ENV\{[\w.]+\}|GOTO|LABEL|GROUP|MODE|SYMLINK|IMPORT\{builtin\})"
         r'(==|!=|\+=|=)"[^"]*"'
     )
-    lines = [line for line in UDEV_RULE.splitlines() if line and not line.startswith("#")]
-    for line in lines:
-        assert all(word.fullmatch(part) for part in line.split(", ")), line
-    assert set(re.findall(r'GOTO="(\w+)"', UDEV_RULE)) == set(re.findall(r'LABEL="(\w+)"', UDEV_RULE))
-    assert 'GROUP="dialout"' in UDEV_RULE
+    for rule in (udev_rule([]), udev_rule(PORTS)):
+        for line in [line for line in rule.splitlines() if line and not line.startswith("#")]:
+            assert all(word.fullmatch(part) for part in line.split(", ")), line
+        assert set(re.findall(r'GOTO="(\w+)"', rule)) == set(re.findall(r'LABEL="(\w+)"', rule))
+
+
+def outcome(rule: str, device: dict[str, str]) -> dict[str, str]:
+    """Assignments that the rule makes for a device, by a small reading of udev(7): matches by shell patterns, jumps."""
+    values, label = dict(device), ""
+    for line in [line for line in rule.splitlines() if line and not line.startswith("#")]:
+        parts = re.findall(r'([A-Z]+(?:\{[^}]+\})?)(==|!=|\+=|=)"([^"]*)"', line)
+        if label and ("LABEL", "=", label) not in parts:
+            continue
+        label = ""
+        fits = all(
+            any(fnmatchcase(values.get(key, ""), one) for one in text.split("|")) == (how == "==")
+            for key, how, text in parts
+            if how in ("==", "!=")
+        )
+        for key, how, text in parts if fits else []:
+            if key == "GOTO":
+                label = text
+            elif how in ("=", "+=") and not text.startswith("$attr"):
+                values[key] = text
+    return {key: value for key, value in values.items() if key not in device}
+
+
+FTDI = {
+    "ACTION": "add", "SUBSYSTEM": "tty", "KERNEL": "ttyUSB3", "DRIVERS": "ftdi_sio", "ENV{ID_BUS}": "usb",
+    "ENV{ID_SERIAL}": "FTDI_FT232R_USB_UART_A5", "ENV{ID_USB_INTERFACE_NUM}": "00", "ENV{.ID_PORT}": "0",
+}  # fmt: skip
+BY_PATH = {"ENV{ID_PATH}": "platform-fd500000.pcie-pci-0000:01:00.0-usb-0:1.4:1.0", "ENV{ID_SERIAL}": "other"}
+
+
+@pytest.mark.parametrize(("changes", "is_reader"), [
+    ({}, True), ({"ENV{ID_SERIAL}": "Quectel_EC25"}, False), ({"ENV{.ID_PORT}": "1"}, False), (BY_PATH, True),
+    ({"KERNEL": "ttyUSB0", "ENV{ID_SERIAL}": "x"}, True), ({"KERNEL": "ttyS0"}, False),
+    ({"KERNEL": "ttyACM1", "ENV{ID_SERIAL}": "SparkFun_Nano", "ENV{ID_USB_INTERFACE_NUM}": "02", "ENV{.ID_PORT}": ""}, True),
+    ({"KERNEL": "ttyACM1", "ENV{ID_SERIAL}": "SparkFun_Nano", "ENV{.ID_PORT}": ""}, False), ({"ACTION": "remove"}, False),
+])  # fmt: skip
+def test_modem_manager_is_kept_from_the_ports_of_configured_readers_and_from_no_other(changes, is_reader):
+    """A modem beside them stays a modem; the mark is of the port, not of the whole device. Links by id are for all."""
+    made = outcome(udev_rule(PORTS), {**FTDI, **changes})
+    assert (made.get("ENV{ID_MM_PORT_IGNORE}") == "1") == is_reader
+    assert (made.get("GROUP") == "dialout") == is_reader
+    assert "ENV{ID_MM_DEVICE_IGNORE}" not in made
+    assert ("SYMLINK" in made) == ("ACTION" not in changes and changes.get("KERNEL") != "ttyS0")
+    assert "ENV{ID_MM_PORT_IGNORE}" not in outcome(udev_rule([]), {**FTDI, **changes})
 
 
 def run(*arguments: object):
