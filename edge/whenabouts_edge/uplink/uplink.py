@@ -31,7 +31,6 @@ from whenabouts_protocol.logs import Log
 
 RECONNECT_US_MIN, RECONNECT_US_MAX = 500_000, 30_000_000
 CONNECT_TIMEOUT_S = 10.0
-CONNECT_5_TIMEOUT_S = 3.0  # a broker with only 3.1.1 may misread the packet as longer and wait for the rest
 UNLIMITED = 65535  # messages in flight, of a broker that names no limit
 OTHERS_IN_FLIGHT = 3  # birth, status, state
 LOOK_S = 2.0  # how often the files of the connection are looked at while it stands
@@ -42,6 +41,10 @@ log = Log(__name__)
 
 class NoMqtt5(OSError):
     """The broker seems to have MQTT 3.1.1 only."""
+
+
+class NoAnswer(TimeoutError):
+    """The broker accepted the connection and was silent."""
 
 
 class Uplink:
@@ -197,18 +200,21 @@ class Uplink:
         """Connect with MQTT 5, or 3.1.1 if the broker seems to have no 5."""
         self._files = await asyncio.to_thread(certificate.stamp, self._broker)
         self.certificate_end_s = await asyncio.to_thread(_end_of, self._broker.cert_file)
-        if not self._only_3:
+        only_3, self._only_3 = self._only_3, False  # if 3.1.1 fails, 5 is tried again
+        if not only_3:
             try:
-                await self._open(MQTTProtocolVersion.MQTTv5, CONNECT_5_TIMEOUT_S)
+                await self._open(MQTTProtocolVersion.MQTTv5)
             except NoMqtt5:
-                await self._forget_client()
+                only_3 = True
+            except NoAnswer:  # from a slow broker, or one that misreads the packet and waits for the rest
+                log.debug("broker.silent", "no answer to MQTT 5; tries 3.1.1")
             else:
                 return
-        self._only_3 = False  # if it fails, 5 is tried again
-        await self._open(MQTTProtocolVersion.MQTTv311, CONNECT_TIMEOUT_S)
-        self._only_3 = True
+            await self._forget_client()
+        await self._open(MQTTProtocolVersion.MQTTv311)
+        self._only_3 = only_3
 
-    async def _open(self, version: MQTTProtocolVersion, timeout_s: float) -> None:
+    async def _open(self, version: MQTTProtocolVersion) -> None:
         self._lost.clear()
         self._on_way.clear()
         client = self._make_client(version)
@@ -242,10 +248,10 @@ class Uplink:
         client.on_socket_open = _without_delay
         await asyncio.to_thread(connect, client, self._broker)
         client.loop_start()
-        await asyncio.wait([answered], timeout=timeout_s)
+        await asyncio.wait([answered], timeout=CONNECT_TIMEOUT_S)
         if not answered.done():
             answered.cancel()
-            raise NoMqtt5 if version == MQTTProtocolVersion.MQTTv5 else TimeoutError
+            raise NoAnswer
         answered.result()
 
     def _make_client(self, version: MQTTProtocolVersion) -> BoundedClient:
