@@ -170,6 +170,14 @@ def test_an_oversize_message_ends_the_connection_that_sends_it(broker, version, 
     assert max(len(payload) for _, payload in ingest.heard) < 100
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_messages_that_the_broker_would_have_to_keep_for_their_sender_end_the_connection(broker, version):
+    """QoS 2 is for nobody: without its last step the message stays in the broker's memory."""
+    with broker.client(broker.folder / "s.liar", version) as liar:
+        liar.client.publish(topic("s", "liar", "obs"), b"x", qos=2)
+        until(lambda: liar.refused, "the end of the connection")
+
+
 NAMES = ["ünïcödé-日本", "%u", "%c", "em\u2003space", 'quo"te\\', "x" * 62, "topic", "it's"]
 
 

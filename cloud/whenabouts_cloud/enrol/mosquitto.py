@@ -44,6 +44,8 @@ def configuration(folder: str, port: int, bind: str | None, user: str) -> str:
         "use_identity_as_username true",
         "use_username_as_clientid true",
         f"max_connections {MAX_CONNECTIONS}",
+        "max_qos 1",  # nobody needs more, and mosquitto would have to keep messages of QoS 2 whose senders never end them
+        "max_topic_alias 0",
         "allow_anonymous false",
         f"acl_file {folder}/{ACCESS}",
         f"message_size_limit {MAX_PAYLOAD_BYTES}",
