@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from whenabouts_cloud.broker.connection import BrokerError
+from whenabouts_cloud.broker.credential_warnings import certificate_ends_s
 from whenabouts_cloud.commands.broker_options import broker_options, credentials
 from whenabouts_cloud.commands.options import log_format_option, metrics_file_option, written_landing_option
 from whenabouts_cloud.ingest.bridge import Bridge
@@ -81,7 +82,8 @@ def ingest(
         raise click.ClickException(str(error)) from None
     name = client_id or f"wa-ingest-{store.session}"
     service = IngestService(*broker, bridge, name, asking)
-    report = _Reporter(bridge, service, as_json, None if metrics_file is None else MetricsFile(metrics_file))
+    ends_s = None if cert_file is None else certificate_ends_s(Path(cert_file))
+    report = _Reporter(bridge, service, as_json, None if metrics_file is None else MetricsFile(metrics_file), ends_s)
     watched = None if gateways is None else OwnersFile(gateways, owners)
 
     def tick() -> None:
@@ -114,9 +116,13 @@ SHOWN = {
 class _Reporter:
     """Reports the counts when they have changed."""
 
-    def __init__(self, bridge: Bridge, service: IngestService, as_json: bool, metrics_file: MetricsFile | None) -> None:
+    def __init__(
+        self, bridge: Bridge, service: IngestService, as_json: bool, metrics_file: MetricsFile | None,
+        certificate_ends_s: float | None,
+    ) -> None:  # fmt: skip
         self._bridge, self._service, self._as_json = bridge, service, as_json
         self._metrics_file = metrics_file
+        self._certificate_ends_s = certificate_ends_s  # of the one in use: it was read at the start
         self._reported: dict[str, int] = {}
         self._reported_s = time.monotonic()
 
@@ -152,5 +158,5 @@ class _Reporter:
             bridge, service = self._bridge, self._service
             self._metrics_file.write(metrics(
                 bridge.counters, bridge.by_gateway, bridge.dead_letters(), bridge.frontiers(), time.time_ns() // 1000,
-                service.dropped, service.connected,
+                service.dropped, service.connected, self._certificate_ends_s,
             ))  # fmt: skip

@@ -13,10 +13,13 @@ MOST_GATEWAYS = 1000  # that get their own sample: those furthest behind
 def metrics(
     counters: Counters, by_gateway: GatewayCounters, dead_letters: Mapping[str, int],
     frontiers_us: Mapping[tuple[str, str], int], now_us: int, qos0_dropped: int, connected: bool,
+    certificate_ends_s: float | None = None,
 ) -> Iterator[Metric]:  # fmt: skip
     """Yield all metrics; `dead_letters` are counts by reason, `frontiers_us` times by (site, gateway)."""
     name = "whenabouts_ingest_{}".format
     yield gauge(name("connected"), "1 while connected to the broker, else 0.", connected)
+    if certificate_ends_s is not None:
+        yield gauge(name("certificate_ends_seconds"), "End of the own certificate, since 1970.", certificate_ends_s)
     for field, about in (
         ("messages", "Messages received."),
         ("landed", "Readings landed."),

@@ -34,6 +34,13 @@ def test_every_counter_of_the_ingest_is_a_metric(tmp_path):
     assert set(Counters.__dataclass_fields__) - shown == reported_otherwise
 
 
+def test_the_end_of_the_own_certificate_is_a_metric(tmp_path):
+    """Without a certificate there is no sample."""
+    [line] = [line for line in written(tmp_path / "m.prom", certificate_ends_s=1.79e9) if "certificate" in line]
+    assert line == "whenabouts_ingest_certificate_ends_seconds 1.79e+09"
+    assert not [line for line in written(tmp_path / "m.prom") if "certificate" in line]
+
+
 def test_only_the_gateways_that_are_furthest_behind_have_a_sample(tmp_path):
     """A thousand gateways more make no larger file; their number is given."""
     frontiers = {("s", f"g{n}"): n for n in range(MOST_GATEWAYS + 5)}
