@@ -31,8 +31,8 @@ from whenabouts_sim.world.world import DOCK, DOOR
 COMMANDS = {"whenabouts-edge": edge, "whenabouts-cloud": cloud, "whenabouts-sim": sim}
 PAGES = pages()
 # How many blocks of commands are marked as not run. A new mark has to be entered here, so that none is added unseen.
-MARKED = {"root": 2, "board": 2, "reader": 1, "make": 8, "forever": 3}
-README_LINES = 110
+MARKED = {"root": 2, "board": 2, "reader": 1, "make": 8, "forever": 5}
+README_LINES = 120
 
 
 def _commands(text):
@@ -221,7 +221,8 @@ def _program(path):
         return {"agent"}
     if path.parts[2] == "metrics_file.py":
         return {"ingest", "job"}
-    return {"ingest"} if "ingest" in path.parts[2] or path.name == "ingest.py" else {"job"}
+    is_ingest = "ingest" in path.parts[2] or path.name in ("ingest.py", "broker_options.py")
+    return {"ingest"} if is_ingest else {"job"}
 
 
 def _events(source):
