@@ -13,7 +13,7 @@ import pytest
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from support.cloud.enrolled import MQTT_3, MQTT_5, Client, EnrolledBroker, enrol, enrolled_broker
+from support.cloud.enrolled import HOST, MQTT_3, MQTT_5, Client, EnrolledBroker, enrol, enrolled_broker
 from support.edge.tls_broker import make_certificates
 from support.waiting import until
 from whenabouts_cloud.enrol.authority import DAY_S
@@ -250,7 +250,9 @@ def test_a_session_of_the_ingest_outlives_it_and_the_broker(tmp_path):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start processes of other users")
 @pytest.mark.parametrize("how", ["root, in a folder of mosquitto", "root, where mosquitto cannot enter", "nobody"])
 def test_mosquitto_starts_as_any_user(how):
-    """As root it becomes its own user where that can read the files, and otherwise stays who it is."""
+    """As root it becomes its own user where that can read the files, and otherwise stays who it is. A renewal of its
+    certificate leaves the files to the same user.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o700 if "cannot" in how else 0o755)
@@ -262,6 +264,8 @@ def test_mosquitto_starts_as_any_user(how):
             assert pwd.getpwuid(owner).pw_name == expected
             enrol("broker", "--dir", broker.ca, "--out", broker.files, "--port", broker.port)
             broker.process.send_signal(signal.SIGHUP)
+            renewed = (broker.files / "server.crt").read_text()
+            until(lambda: ssl.get_server_certificate((HOST, broker.port)) == renewed, "the broker's new certificate")
             with broker.client(broker.gateway("s", "a")) as client:
                 assert client.publish(topic("s", "a", "obs")) == "Success"
         finally:

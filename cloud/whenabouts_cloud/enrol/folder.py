@@ -176,7 +176,7 @@ def _broker_folder(out: Path, user: str | None) -> str:
     """Make the folder and the one of sessions; returns the user to whom the files belong."""
     is_new = not out.exists()
     _private_folder(out)
-    owner = user or _daemon(out, is_new)
+    owner = user or (_owner(out / SERVER_KEY) if (out / SERVER_KEY).exists() else _daemon(out, is_new))
     for folder in (out, out / SESSIONS) if is_new else (out / SESSIONS,):
         _private_folder(folder)
         _give(folder, owner)
