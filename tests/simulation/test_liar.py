@@ -5,7 +5,7 @@ import pytest
 from support.waiting import until
 from whenabouts_sim.demo.liar import Liar
 from whenabouts_sim.judge.judgement import Lies
-from whenabouts_sim.stack.broker import HOST, running_broker
+from whenabouts_sim.stack.broker import HOST, RunningBroker, running_broker
 from whenabouts_sim.stack.enrolment import Enrolment
 from whenabouts_sim.stack.stack import Stack
 
@@ -31,6 +31,14 @@ def test_the_liar_fails_where_everybody_has_a_certificate(tmp_path):
     assert lies.attempts > KINDS * len(VICTIMS)
     assert lies == Lies(lies.attempts, denied=lies.attempts, let_through=0, overheard=0)
     assert lies.in_vain
+
+
+def test_without_mosquitto_everybody_is_let_in(tmp_path):
+    """The embedded broker has no access rules: a run goes on without certificates, and without a liar."""
+    with Stack(tmp_path) as stack:
+        stack.broker = RunningBroker(tmp_path / "embedded", kind="embedded")
+        assert not stack.enrol({"s/a": []})
+        assert stack.enrolment is None
 
 
 def test_the_liar_succeeds_where_everybody_is_let_in(tmp_path):

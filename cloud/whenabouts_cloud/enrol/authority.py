@@ -146,6 +146,11 @@ def identity_in(certificate: bytes) -> str | None:
     return str(names[0].value) if names else None
 
 
+def ends_in(certificate: bytes) -> int:
+    """The end of a PEM certificate. Raises ValueError when it is none."""
+    return int(x509.load_pem_x509_certificate(certificate).not_valid_after_utc.timestamp())
+
+
 def day(at_s: int) -> str:
     """A date for people, UTC."""
     return f"{_time(at_s):%Y-%m-%d}"

@@ -118,6 +118,10 @@ def gateway(
     click.echo(
         f"{shown(identity)}: certificate until {day(issued.ends_s)} in {out}; {BROKER_FILE} is for its edge.toml"
     )
+    if broker is None and not ca.register.brokers:
+        click.echo(
+            f"no broker is known yet: {BROKER_FILE} names {host}:{port}; run `enrol broker` first, or give --broker"
+        )
     _tell_brokers(ca, bool(ca.register.gateways[identity].groups) or replaces)
 
 
@@ -203,9 +207,9 @@ def revoke(site: str, name: str, folder: Path, passphrase_file: Path | None) -> 
 def list_(folder: Path, as_json: bool) -> None:
     """Show who has which certificate, until when, and who is revoked; warns of what ends within 30 days."""
     with _faults():
-        register = folders.registered(folder)
+        register, authority_ends_s = folders.registered(folder)
     now_s = _now_s()
-    warnings = register.warnings(now_s)
+    warnings = register.warnings(now_s, authority_ends_s)
     if as_json:
         click.echo(
             json.dumps({"certificates": [_row(register, one) for one in register.certificates], "warnings": warnings})

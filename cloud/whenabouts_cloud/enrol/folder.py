@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from whenabouts_cloud.durable import write_durably
-from whenabouts_cloud.enrol.authority import Authority, Issued, identity_in, new_authority, read_authority
+from whenabouts_cloud.enrol.authority import Authority, Issued, ends_in, identity_in, new_authority, read_authority
 from whenabouts_cloud.enrol.mosquitto import ACCESS, CONFIGURATION, SESSIONS, access, configuration
 from whenabouts_cloud.enrol.names import BROKER, EnrolError, shown
 from whenabouts_cloud.enrol.register import Broker, Certificate, Register, decode, encode, gateways_json
@@ -141,9 +141,12 @@ def opened(folder: Path, passphrase: bytes | None) -> Iterator[AuthorityFolder]:
         yield AuthorityFolder(folder, authority, decode(register))
 
 
-def registered(folder: Path) -> Register:
-    """The register alone, which needs no key and no lock. Raises EnrolError as `opened` does."""
-    return decode(_file(folder, REGISTER))
+def registered(folder: Path) -> tuple[Register, int]:
+    """The register and the authority's end, which need no key and no lock. Raises EnrolError as `opened` does."""
+    try:
+        return decode(_file(folder, REGISTER)), ends_in(_file(folder, CERTIFICATE))
+    except ValueError as error:
+        raise EnrolError(f"{folder / CERTIFICATE}: found {error}, expected the authority's certificate") from None
 
 
 def write_public(path: Path, data: bytes) -> None:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from whenabouts_cloud.enrol.names import BROKER, EnrolError, shown
 
 DAY_S = 86400
+YEAR_S = 365 * DAY_S  # likewise of the authority
 SOON_S = 30 * DAY_S  # `enrol list` warns of what ends within this time
 FORGOTTEN_S = 30 * DAY_S  # a certificate that has ended this long ago is forgotten once the identity has another
 
@@ -91,12 +92,17 @@ class Register:
         mine = set(self.gateways[identity].groups)
         return sorted(other for other, one in self.gateways.items() if other != identity and mine & set(one.groups))
 
-    def warnings(self, now_s: int) -> list[str]:
-        """One sentence for each identity in use whose last certificate ends soon or has ended."""
+    def warnings(self, now_s: int, authority_ends_s: int) -> list[str]:
+        """One sentence for each identity in use whose last certificate ends soon or has ended, and for the authority."""
         newest = {
             one.identity: one for one in sorted(self.certificates, key=lambda one: one.ends_s) if not one.revoked_s
         }
         found = []
+        if authority_ends_s <= now_s + YEAR_S:
+            found.append(
+                f"the authority ends in {(authority_ends_s - now_s) // DAY_S} days, and with it all certificates; "
+                "make a new one with `enrol init` in another folder and enrol everybody there"
+            )
         for identity, one in sorted(newest.items()):
             if one.ends_s <= now_s:
                 found.append(f"{shown(identity)}: its certificate has ended; {_renewal(identity)}")

@@ -9,6 +9,7 @@ from whenabouts_cloud.enrol.names import EnrolError
 from whenabouts_cloud.enrol.register import (
     DAY_S,
     FORGOTTEN_S,
+    YEAR_S,
     Broker,
     Certificate,
     Register,
@@ -81,11 +82,13 @@ def test_warnings_name_what_ends():
     made = (
         made.enrolled("s/gone", (), ()).issued(Certificate("s/gone", 2, NOW_S + DAY_S), NOW_S).revoked("s/gone", NOW_S)
     )
-    assert made.warnings(NOW_S) == [
+    assert made.warnings(NOW_S, NOW_S + YEAR_S + 1) == [
         "ingest: its certificate ends in 1 days; renew it with `enrol ingest`",
         "s/old: its certificate has ended; renew it with `enrol gateway`",
         "s/soon: its certificate ends in 5 days; renew it with `enrol gateway`",
     ]
+    [text] = Register().warnings(NOW_S, NOW_S + YEAR_S)
+    assert text.startswith("the authority ends in 365 days")
 
 
 def test_the_ingest_learns_who_may_publish_which_streams():
