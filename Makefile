@@ -4,6 +4,9 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
 ZCBOR := .venv-zcbor
+AUDIT := .venv-audit
+DIST ?= dist
+SHIPPED := edge flash cloud java embedded-broker
 FLINK := .venv-flink
 TYPINGS := .typings
 PORTS := rp2 esp32
@@ -19,7 +22,7 @@ TRACE ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-deep fuzz lint types docs bench bench-edge bench-correlation bench-cep bench-latwin broker test-programs lock clean
+.PHONY: help setup demo test test-deep fuzz audit sbom lint types docs bench bench-edge bench-correlation bench-cep bench-latwin broker test-programs lock clean
 
 help:  ## Show these targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -50,7 +53,7 @@ TEST := $(BIN)/python -m pytest -n 4 --dist loadscope
 test: $(TESTED)  ## Run every test; installs mosquitto and systemd by apt when they are missing and this is root.
 	$(TEST)
 
-test-deep: $(TESTED)  ## Search three times as far as tests state, with the tests that `make test` leaves out. SEED=7 repeats a run.
+test-deep: $(TESTED) $(AUDIT)/.ready  ## Search three times as far as tests state, with the tests that `make test` leaves out. SEED=7 repeats a run.
 	@seed=$${SEED:-$$(shuf -i 1-999999 -n 1)}; echo "make test-deep SEED=$$seed repeats this run"; \
 	  WHENABOUTS_DEEP=$$seed $(TEST) --hypothesis-seed=$$seed --timeout=3600
 
@@ -142,8 +145,25 @@ $(FLINK)/.ready: tests/bench/peers/flink-requirements.txt
 
 # Extras with a lock file of their own. All lock files of this project agree in versions.
 LOCKED := build edge flash cloud demo java embedded-broker
+# The audit and the SBOM need packages that the project does not: they get an environment of their own.
+$(AUDIT)/.ready: tools/audit-requirements.txt
+	@test -x $(AUDIT)/bin/python || $(PYTHON) -m venv $(AUDIT)
+	@$(AUDIT)/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r tools/audit-requirements.txt
+	@touch $@
+
+audit: setup $(VENV)/.substitutes-ready $(AUDIT)/.ready  ## Check licences of the locked packages, and known weaknesses where the package index answers.
+	@$(BIN)/python tools/audit.py all
+
+# One list for each set of packages that a machine installs, with versions and hashes; the library compares it with the schema.
+sbom: $(AUDIT)/.ready  ## Write dist/sbom-*.cdx.json (CycloneDX), a list of the packages of each installation.
+	@mkdir -p $(DIST)
+	@for extra in $(SHIPPED); do \
+	  $(AUDIT)/bin/python -W ignore -m cyclonedx_py requirements requirements-$$extra.lock --pyproject pyproject.toml \
+	    --sv 1.6 --output-reproducible --validate -o $(DIST)/sbom-$$extra.cdx.json || exit 1; \
+	  echo $(DIST)/sbom-$$extra.cdx.json; done
+
 # Lock files beside those of this project: each is FILE.txt, made from FILE.in.
-LOCKED_ASIDE := protocol/zcbor-requirements $(BOARDS)/node-requirements $(PORTS:%=edge/typings/%) tests/bench/peers/flink-requirements
+LOCKED_ASIDE := tools/audit-requirements protocol/zcbor-requirements $(BOARDS)/node-requirements $(PORTS:%=edge/typings/%) tests/bench/peers/flink-requirements
 LOCKING := --universal --python-version 3.11 --generate-hashes --quiet --no-header --no-annotate --no-emit-index-url
 
 lock:  ## Renew the lock files from the ranges in pyproject.toml and the .in files (needs uv).
@@ -158,4 +178,4 @@ lock:  ## Renew the lock files from the ranges in pyproject.toml and the .in fil
 	for file in $(LOCKED_ASIDE); do renew $$file.txt $$file.in || exit 1; done
 
 clean:  ## Remove environments and what runs have left.
-	rm -rf $(VENV) $(ZCBOR) $(FLINK) $(NODE) $(TYPINGS) demo-out docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ZCBOR) $(AUDIT) dist $(FLINK) $(NODE) $(TYPINGS) demo-out docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
