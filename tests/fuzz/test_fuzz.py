@@ -11,7 +11,7 @@ from fuzz.fuzzer import Finding, check_input, fuzz_inputs, fuzz_seconds, shrunk
 from fuzz.targets import targets
 from support import search
 from whenabouts_hardware import READERS
-from whenabouts_protocol import decode_ack
+from whenabouts_protocol import decode_batch
 
 QUICK, DEEP = 5000, 100_000  # inputs of a run
 SEED = int(search.SEED) if search.SEED.isdigit() else 1 if os.environ.get("CI") else time.time_ns() % 1_000_000
@@ -39,16 +39,17 @@ def planted(name, fault):
     return faulty
 
 
-def has_room_for_one_boot(data):
-    """The fault of a decoder: IndexError for an acknowledgement of two boots."""
-    rows = list(decode_ack(data).landed)
-    for n in range(len(rows)):
-        rows[:1][n]
+def looks_up_a_value_for_each_unit(data):
+    """The fault of a decoder: IndexError for a reading with a unit and no value."""
+    readings = decode_batch(data)
+    values = [reading.value for reading in readings if reading.value is not None]
+    units = [reading for reading in readings if reading.unit is not None and reading.value is None]
+    assert not units or values[len(values)] is None
 
 
 def narrow_decoder():
-    """The target `ack` with the fault, without the seeds that show it."""
-    faulty = planted("ack", has_room_for_one_boot)
+    """The target `batch` with the fault, without the seeds that show it."""
+    faulty = planted("batch", looks_up_a_value_for_each_unit)
     for data in faulty.seeds.copy():
         try:
             check_input(faulty, data)
@@ -61,14 +62,14 @@ def test_a_planted_fault_in_a_rare_structure_is_found_shrunk_and_repeatable():
     """From seeds without the structure; the shrunk input shows the fault too, and the seed gives the same input again."""
     faulty = narrow_decoder()
     with pytest.raises(Finding) as first:
-        fuzz_inputs([faulty], seed=7, inputs=40_000)
+        fuzz_inputs([faulty], seed=7, inputs=20_000)
     assert first.value.cause == "IndexError"
     small = shrunk(faulty, first.value)
     assert len(small) <= len(first.value.data)
     with pytest.raises(Finding, match="IndexError"):
         check_input(faulty, small)
     with pytest.raises(Finding) as second:
-        fuzz_inputs([narrow_decoder()], seed=7, inputs=40_000)
+        fuzz_inputs([narrow_decoder()], seed=7, inputs=20_000)
     assert second.value.data == first.value.data
 
 
