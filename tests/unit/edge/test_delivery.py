@@ -8,6 +8,7 @@ from support.edge.pending import several
 from whenabouts_edge.agent.delivery import DELAY_US, LENGTH_US_MAX, Delivery, birth
 from whenabouts_edge.config.load import parse
 from whenabouts_edge.store.spool import Spool
+from whenabouts_protocol import Ack
 
 CONFIG = parse("""
 site = "hall"
@@ -87,3 +88,42 @@ def test_a_birth_names_every_stream():
     ]
     assert (born.boot, born.group, born.view) == (7, None, ["gw"])
     assert born.build.startswith("whenabouts ")
+
+
+def test_an_acknowledgement_counts_as_far_as_this_process_has_sent(tmp_path):
+    """
+    stored by an earlier process 0 1 2   by this one 0 1   sent: nothing   the earlier 0 1   all
+    """
+
+    async def main():
+        path = tmp_path / "spool.sqlite"
+        earlier = Spool(path, 1 << 20)
+        before, messages = earlier.boot, [earlier.append(several(["a", "b"])), earlier.append(several(["c"]))]
+        earlier.close()
+        spool = Spool(path, 1 << 20)
+        messages.append(spool.append(several(["d", "e"])))
+        with ThreadPoolExecutor(1) as thread:
+            delivery = Delivery(CONFIG, birth(CONFIG, spool.boot, [], None), spool, thread, print, None)
+            task = asyncio.create_task(delivery.forget_landed())
+
+            async def left_after(landed: dict[int, int]) -> int:
+                delivery.work.clear()
+                delivery._on_ack(Ack("hall", "gw", landed))
+                if delivery._acked_numbers.is_set():
+                    await asyncio.wait_for(delivery.work.wait(), 10)
+                return spool.state.readings
+
+            assert await left_after({before: 2}) == 5
+            assert await left_after({before: 2, spool.boot: 1}) == 5
+            assert delivery.status()["acks_refused"] == 1
+            delivery.uplink.outbox.sent(messages[0], 0.0)
+            assert await left_after({before: 2}) == 3
+            for message in messages[1:]:
+                delivery.uplink.outbox.sent(message, 0.0)
+            assert await left_after({spool.boot: 2}) == 3
+            assert delivery.status()["acks_refused"] == 2
+            assert await left_after({before: 99, spool.boot: 1}) == 0
+            task.cancel()
+        spool.close()
+
+    asyncio.run(main())
