@@ -7,6 +7,7 @@ python -m fuzz tests/fuzz/corpus/batch-0123456789ab.hex ...
 
 import argparse
 import hashlib
+import logging
 import resource
 import sys
 import time
@@ -101,4 +102,5 @@ def main(arguments: list[str] | None = None, chosen: list[Target] | None = None)
 
 
 if __name__ == "__main__":
+    logging.disable()  # the ingest warns of what it refuses
     main()

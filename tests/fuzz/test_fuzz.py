@@ -112,7 +112,8 @@ def test_an_ingest_that_loses_a_reading_is_found(monkeypatch):
 
     def forgetful(self, topic, payload, token):
         take(self, topic, payload, token)
-        del self._readings[-1:]
+        for readings in self._waiting.values():
+            del readings[-1:]
 
     monkeypatch.setattr(Bridge, "take", forgetful)
     with pytest.raises(Finding, match="readings are accounted for"):
