@@ -77,8 +77,8 @@ types: setup $(PORTS:%=$(TYPINGS)/%/.ready)  ## Strict types, with what CPython 
 docs: setup  ## Build the manual to docs/_build/html; a warning is an error.
 	$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
 
-bench: setup broker  ## Measure agent and ingest beside what one would pick instead; prints ratios, asserts nothing.
-	@for bench in agent ingest; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
+bench: setup broker  ## Measure agent and ingest beside what one would pick instead, and under attack; prints ratios, asserts nothing.
+	@for bench in agent ingest attacks; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
 
 bench-edge: setup broker $(NODE)/.ready  ## Measure the gateway: decoders against their lines, the agent's rate, delay and memory, a board's rate.
 	@for bench in edge boards; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done

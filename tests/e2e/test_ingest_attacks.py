@@ -1,162 +1,29 @@
 """The ingest as a process on a real broker while one gateway attacks: it stays small, and an honest gateway lands on."""
 
-import itertools
-import random
-import sys
-import threading
 import time
 
-import paho.mqtt.client as mqtt
 import psutil
 import pytest
-from paho.mqtt.enums import CallbackAPIVersion
 
-from support.cloud.ingest import at, birth, heartbeat, reading
-from whenabouts_protocol import decode_ack, encode_batch
+from support.cloud.attacks import ATTACKS, EVIL, HONEST, LIMIT_S, Attacker, Honest, large_messages
+from support.cloud.ingest import SITE
 from whenabouts_sim.stack.stack import Stack
 
-LIMIT_S = 60.0  # far above what any step takes
 MEMORY_BYTES = 400 << 20
-RESEND_S = 2.0
 ATTACK_S = 3.0
-PREPARED = 12  # different messages of an attack
-NAMES = {f"{n:02d}" + "n" * 250: n for n in range(32)}
-
-
-def long_readings(seqs, boot: int, value: object) -> bytes:
-    readings = [reading("evil", boot, seq, now_us(), value) for seq in seqs]
-    for one in readings:
-        one.attrs = NAMES
-    return encode_batch(readings)
-
-
-def now_us() -> int:
-    return time.time_ns() // 1000
-
-
-def conflicts():
-    """2000 readings a message that contradict those sent before, with long names that all of them share."""
-    for value in itertools.cycle(range(7)):
-        yield "obs", long_readings(range(2000), 0, value)
-
-
-def gaps():
-    """Messages in which no number follows another, of ever new boots."""
-    for boot in itertools.count():
-        yield "obs", encode_batch([reading("evil", boot, 2 * n, now_us()) for n in range(2000)])
-
-
-def new_readings():
-    """Messages whose readings land, and take thirty times their size when they are written."""
-    for boot in itertools.count():
-        yield "obs", long_readings(range(2000), boot, boot)
-
-
-def small_messages():
-    """As many as the broker passes on."""
-    chance = random.Random(1)
-    for _ in itertools.count():
-        yield "obs", chance.randbytes(60)
-
-
-def large_messages():
-    """Of the largest size that the ingest accepts."""
-    payload = bytes(250 << 10)
-    while True:
-        yield "obs", payload
-
-
-def future():
-    """Readings stamped ten years ahead."""
-    for boot in itertools.count():
-        yield "obs", encode_batch([reading("evil", boot, n, now_us() + 10**14 * 3) for n in range(2000)])
-
-
-def births_and_heartbeats():
-    """Heartbeats that name 64 new boots each."""
-    for first in itertools.count(step=64):
-        yield "birth", birth("evil")
-        yield "heartbeat", heartbeat("evil", 0, now_us(), dict.fromkeys(range(first, first + 64), (0, 1)))
-
-
-ATTACKS = (conflicts, gaps, new_readings, small_messages, large_messages, future, births_and_heartbeats)
-
-
-class Attacker:
-    """Publishes what an attack makes, again and again, as fast as the broker takes it, in a thread of its own."""
-
-    def __init__(self, port: int, messages) -> None:
-        self._client = mqtt.Client(CallbackAPIVersion.VERSION2)
-        self._client.max_inflight_messages_set(100)
-        self._client.max_queued_messages_set(200)
-        self._client.connect("127.0.0.1", port)
-        self._client.loop_start()
-        # Made before and sent again and again: the ingest, not the sender, shall be what is busy.
-        self._messages = itertools.cycle(list(itertools.islice(messages, PREPARED)))
-        self._stopping, self.sent = threading.Event(), 0
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        for leaf, payload in self._messages:
-            info = self._client.publish(at("evil", leaf), payload, qos=1)
-            while info.rc == mqtt.MQTT_ERR_QUEUE_SIZE and not self._stopping.wait(0.002):
-                info = self._client.publish(at("evil", leaf), payload, qos=1)
-            if self._stopping.is_set():
-                return
-            self.sent += 1
-
-    def close(self) -> None:
-        self._stopping.set()
-        self._thread.join()
-        self._client.disconnect()
-        self._client.loop_stop()
-
-
-class Honest:
-    """A gateway that publishes a reading at a time, each again every two seconds until it is confirmed, as an agent does."""
-
-    def __init__(self, port: int) -> None:
-        self._client = mqtt.Client(CallbackAPIVersion.VERSION2)
-        self._client.on_connect = lambda client, *_: client.subscribe(at("honest", "ack"), qos=1)
-        self._client.on_message = self._on_message
-        self._acked, self._changed = -1, threading.Condition()
-        self._client.connect("127.0.0.1", port)
-        self._client.loop_start()
-        self._next = 0
-
-    def _on_message(self, _c, _u, message) -> None:
-        with self._changed:
-            self._acked = decode_ack(message.payload).landed.get(0, -1)
-            self._changed.notify_all()
-
-    def land(self) -> float:
-        """Seconds until the next reading is confirmed."""
-        began_s, seq = time.monotonic(), self._next
-        self._next += 1
-        payload = encode_batch([reading("honest", 0, seq, now_us())])
-        while time.monotonic() - began_s < LIMIT_S:
-            self._client.publish(at("honest"), payload, qos=1)
-            with self._changed:
-                if self._changed.wait_for(lambda: self._acked >= seq, RESEND_S):
-                    return time.monotonic() - began_s
-        raise AssertionError(f"reading {seq} was not confirmed within {LIMIT_S} s")
-
-    def close(self) -> None:
-        self._client.disconnect()
-        self._client.loop_stop()
+# Of large messages the broker queues so many that the others wait most of a minute: `make bench` measures it.
+TESTED = [attack for attack in ATTACKS if attack is not large_messages]
 
 
 @pytest.fixture(scope="module")
 def attacked(tmp_path_factory):
-    """Broker and ingest, used by all attacks in turn, with an honest gateway that has landed a reading."""
+    """Broker as `enrol` configures it and ingest, used by all attacks in turn; an honest gateway has landed a reading."""
     with Stack(tmp_path_factory.mktemp("attacked")) as stack:
+        assert stack.enrol({f"{SITE}/{name}": () for name in (EVIL, HONEST)}), "mosquitto is missing"
         stack.broker.start()
-        command = [sys.executable, "-m", "whenabouts_cloud.cli", "ingest", "--broker", f"127.0.0.1:{stack.broker.port}",
-                   "--landing", str(stack.landing)]  # fmt: skip
-        part = stack.start("ingest", command)
+        part = stack.start_ingest()
         stack.wait("ingest", lambda: part.said("broker.connected"), LIMIT_S)
-        honest = Honest(stack.broker.port)
+        honest = Honest(stack.broker.port, stack.enrolment.context(f"{SITE}/{HONEST}"))
         honest.land()
         yield stack, psutil.Process(part.process.pid), honest
         honest.close()
@@ -164,11 +31,11 @@ def attacked(tmp_path_factory):
         assert "Traceback" not in part.log.read_text()
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
+@pytest.mark.parametrize("attack", TESTED, ids=lambda attack: attack.__name__)
 def test_others_land_during_an_attack_and_memory_is_bounded(attacked, attack):
     """The honest gateway's readings are confirmed while the other sends as fast as it can."""
     stack, process, honest = attacked
-    attacker = Attacker(stack.broker.port, attack())
+    attacker = Attacker(stack.broker.port, attack(), stack.enrolment.context(f"{SITE}/{EVIL}"))
     landed = most = 0
     try:
         ends_s = time.monotonic() + ATTACK_S

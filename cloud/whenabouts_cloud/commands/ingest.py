@@ -24,7 +24,7 @@ from whenabouts_protocol.logs import Log, write_logs
 log = Log(__name__)
 
 REPORT_S = 2.0
-SWITCH_S = 0.0005  # between threads: with Python's 5 ms, each read of the socket waits as long for a busy flush
+SWITCH_S = 0.0001  # between threads: with Python's 5 ms, each read of the socket waits as long for a busy flush
 END_S = 15.0  # far longer than a flush and a disconnect take
 
 

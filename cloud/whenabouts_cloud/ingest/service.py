@@ -20,6 +20,7 @@ from paho.mqtt.properties import Properties
 
 from whenabouts_cloud.broker.connection import BrokerError, Credentials
 from whenabouts_cloud.ingest.bridge import Bridge, Flushed
+from whenabouts_cloud.ingest.buffered_client import BufferedClient
 from whenabouts_cloud.ingest.inbox import Inbox
 from whenabouts_protocol import encode_ack, subscription, topic
 from whenabouts_protocol.logs import Log
@@ -207,7 +208,7 @@ class IngestService:
         self.connected = False
 
     def _make_client(self, version: MQTTProtocolVersion) -> mqtt.Client:
-        client = mqtt.Client(
+        client = BufferedClient(
             CallbackAPIVersion.VERSION2,
             client_id=self._client_id,
             protocol=version,
