@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import IO
 
 
-def write_durably(path: Path, data: bytes, mode: int = 0o666) -> None:
+ANY_RIGHTS = 0o666  # less the umask
+
+
+def write_durably(path: Path, data: bytes, mode: int = ANY_RIGHTS) -> None:
     """Write a file, replacing an earlier one. mode: rights of the file, less the umask, from its first moment.
 
     Raises:
@@ -23,12 +26,13 @@ def write_durably(path: Path, data: bytes, mode: int = 0o666) -> None:
 
 
 @contextlib.contextmanager
-def appearing(path: Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
+def appearing(path: Path, mode: int = ANY_RIGHTS) -> Iterator[IO[bytes]]:
     """Open a file that appears under its name when the block succeeds; otherwise it is removed and fills no disk."""
     temporary = path.with_name(f".{path.name}")
-    temporary.unlink(missing_ok=True)  # of a run that was killed; its rights are not ours
+    if mode != ANY_RIGHTS:
+        temporary.unlink(missing_ok=True)  # of a run that was killed; it may have other rights
     try:
-        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
