@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-
 ANY_RIGHTS = 0o666  # less the umask
 
 
