@@ -172,7 +172,8 @@ def test_nothing_is_found_in_messages_and_readers(name):
 @pytest.mark.parametrize(("name", "inputs"), [("rule-file", 40), ("ingest", 6)])
 def test_nothing_is_found_in_rule_files_and_the_ingest(name, inputs):
     """Fewer inputs, each of which takes longer."""
-    fuzz_inputs([target(name)], SEED, inputs)
+    [tally] = fuzz_inputs([target(name)], SEED, inputs).values()
+    assert tally.inputs == inputs
 
 
 @pytest.mark.deep

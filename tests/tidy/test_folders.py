@@ -27,7 +27,7 @@ FLOORS = {
         "group_state messages",
     ],
     "whenabouts_cloud": [
-        "arrays blobs broker display_time durable importers jobs.session metrics_file orderly_end progress svg",
+        "arrays blobs broker display_time durable file_version importers jobs.session metrics_file orderly_end progress svg",
         "enrol jit landing",
         "latwin.model pattern",
         "cep.kernel cep.uncertain correlation.batch correlation.distributions language latwin.windows",

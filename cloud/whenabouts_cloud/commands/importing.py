@@ -21,7 +21,7 @@ from whenabouts_cloud.importers.orfid import read_orfid
 from whenabouts_cloud.importers.side_output import NoLogError, SideOutput
 from whenabouts_cloud.ingest.landing_writer import Landing, LandingError
 from whenabouts_cloud.ingest.ledger import Ledger, LedgerFull, ledger_name
-from whenabouts_cloud.ingest.ranges import as_ranges
+from whenabouts_cloud.landing.ranges import as_ranges
 from whenabouts_cloud.progress import progress
 from whenabouts_protocol import Reading
 from whenabouts_protocol.topics import is_name

@@ -11,7 +11,8 @@ import click
 
 from whenabouts_cloud.commands.options import landing_option
 from whenabouts_cloud.landing.damage import Report, check
-from whenabouts_cloud.landing.files import Range, data_files
+from whenabouts_cloud.landing.files import data_files
+from whenabouts_cloud.landing.ranges import Range
 from whenabouts_cloud.landing.repair import BusyLandingError, Repaired, locked, repair
 from whenabouts_cloud.progress import progress
 

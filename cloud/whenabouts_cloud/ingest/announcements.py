@@ -10,7 +10,7 @@ from typing import Any
 
 from whenabouts_cloud.frontier.times import INT64_MIN
 from whenabouts_cloud.ingest.ledger import Ledger, ledger_name
-from whenabouts_protocol import Birth, Heartbeat
+from whenabouts_protocol import Heartbeat
 
 MAX_GATEWAYS = 100_000  # whose births and frontiers are remembered
 MAX_STREAM_CHARS = 16 << 10  # of the names of a gateway's streams: each row of a frontier file holds them
@@ -44,7 +44,7 @@ class Gateways:
         self._chars = self._boots = 0
         self.frontiers: dict[Gateway, int] = {}
 
-    def born(self, origin: Gateway, birth: Birth, streams: list[str]) -> None:
+    def born(self, origin: Gateway, streams: list[str]) -> None:
         """Note the streams of a gateway, in place of earlier ones.
 
         Raises:

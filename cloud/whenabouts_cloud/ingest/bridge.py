@@ -18,7 +18,7 @@ from whenabouts_cloud.ingest.ingest_counters import Counters, GatewayCounters
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.ingest.ledger import Ledger, LedgerFull, ledger_name
 from whenabouts_cloud.ingest.owners import Owners
-from whenabouts_cloud.ingest.ranges import as_ranges, runs
+from whenabouts_cloud.landing.ranges import as_ranges, runs
 from whenabouts_cloud.landing.schema import AHEAD_DIR
 from whenabouts_protocol import (
     Ack,
@@ -188,7 +188,7 @@ class Bridge:
             birth = decode_birth(payload)
             _check_origin(origin, (birth.site, birth.gateway))
             streams = [str(stream[0]) for stream in birth.streams]
-            self._gateways.born(origin, birth, [name for name in streams if self._owners.may_publish(origin, name)])
+            self._gateways.born(origin, [name for name in streams if self._owners.may_publish(origin, name)])
         else:
             raise _Refused("topic", f"found leaf {leaf}, expected obs, heartbeat or birth")
 

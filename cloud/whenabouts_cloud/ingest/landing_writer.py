@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 
 from whenabouts_cloud.durable import appearing, sync, write_durably
 from whenabouts_cloud.ingest.ledger import Ledger
-from whenabouts_cloud.ingest.ranges import Range
 from whenabouts_cloud.landing.files import RANGES_KEY
+from whenabouts_cloud.landing.ranges import Range, range_of
 from whenabouts_cloud.landing.schema import AHEAD_DIR, FRONTIER_DIR, SCHEMA
 from whenabouts_protocol import Reading
 
@@ -97,12 +97,12 @@ class Landing:
         Raises:
             LandingError: a file is damaged.
         """
-        yield from map(_range, self._read_snapshot()["ranges"])
+        yield from map(range_of, self._read_snapshot()["ranges"])
         for number, path in self._files():
             if number <= self._upto:
                 continue
             try:
-                yield from map(_range, json.loads(pq.read_metadata(path).metadata[RANGES_KEY]))
+                yield from map(range_of, json.loads(pq.read_metadata(path).metadata[RANGES_KEY]))
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise LandingError(
                     f"landing {self.folder}: {path.relative_to(self.folder)} is damaged ({error}), expected a file of "
@@ -207,11 +207,6 @@ class Landing:
                 number = path.stem.removeprefix("part-")
                 if number.isdecimal():
                     yield int(number), path
-
-
-def _range(entry: Any) -> Range:
-    gateway, boot, first, last = entry
-    return gateway, boot, first, last
 
 
 def to_table(readings: list[Reading], landed_us: int) -> pa.Table:

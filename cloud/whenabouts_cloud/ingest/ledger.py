@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_left, insort
 from collections.abc import Iterable
 
-from whenabouts_cloud.ingest.ranges import Boot, Range, Ranges, runs
+from whenabouts_cloud.landing.ranges import Boot, Range, Ranges, runs
 
 MAX_RANGES = 4096  # of one boot: a gateway numbers without gaps, so more is an error or an attack
 MAX_GATEWAY_RANGES = 16_384  # of all boots of one gateway; an ordinary boot is one range

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from whenabouts_cloud.file_version import file_version
 from whenabouts_cloud.rules.model import name_regex
 from whenabouts_protocol.logs import Log
 from whenabouts_protocol.messages.compiled_rule import DERIVED_PREFIX
@@ -93,11 +94,11 @@ class OwnersFile:
 
     def __init__(self, path: Path, owners: Owners) -> None:
         self._path, self._owners = path, owners
-        self._seen = self._version()
+        self._seen = file_version(self._path)
 
     def look(self) -> None:
         """Read the file if it has changed since the last look."""
-        version = self._version()
+        version = file_version(self._path)
         if version == self._seen:
             return
         self._seen = version
@@ -106,13 +107,6 @@ class OwnersFile:
             log.info("gateways.changed", file=self._path)
         except OwnersError as error:
             log.error("gateways.unusable", "the previous one stays in use", error=error)
-
-    def _version(self) -> tuple[int, int, int] | None:
-        try:
-            about = self._path.stat()
-        except OSError:
-            return None
-        return about.st_mtime_ns, about.st_size, about.st_ino
 
 
 def read_owners(path: Path) -> dict[str, _Entry]:

@@ -259,16 +259,22 @@ class IngestService:
         except UnicodeDecodeError:
             name = ""
         token = _Token(self._connection, message.mid, message.qos)
-        item, sender = (name, bytes(message.payload), token), name.rpartition("/")[0]
-        added = None
-        while added is None and not self._closing:
-            added = self._inbox.put(sender, item, len(message.payload), FULL_S if message.qos else 0.0)
-            if added is None and message.qos == 0:
-                added = False
-        if added is False and message.qos == 0:
+        if self._queued(name, bytes(message.payload), token):
+            return
+        if message.qos == 0:
             self.dropped += 1
-        elif added is False:
+        else:
             client.ack(message.mid, message.qos)  # not to the gateway: its spool keeps the message
+
+    def _queued(self, name: str, payload: bytes, token: _Token) -> bool:
+        """Put a message into the inbox; False if it is refused. A message that must not be lost waits for room."""
+        while not self._closing:
+            added = self._inbox.put(
+                name.rpartition("/")[0], (name, payload, token), len(payload), FULL_S if token.qos else 0.0
+            )
+            if added is not None or not token.qos:
+                return bool(added)
+        return True  # left to the broker, which sends it to the next start
 
 
 def _stop_loop(client: mqtt.Client) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from whenabouts_cloud.file_version import file_version
 from whenabouts_cloud.rules import CepRule, RuleError, load_rules
 from whenabouts_cloud.rules.current import RunningRules
 from whenabouts_protocol.logs import Log
@@ -43,7 +44,7 @@ class RuleFollower:
         self._file, self._out, self._shards = file, out, shards
         self._first = list(rules)
         self._wanted: list[CepRule] | None = None
-        self._seen = self._stamp()
+        self._seen = file_version(self._file)
         self.running = RunningRules.of(rules)
 
     def claim(self) -> None:
@@ -65,7 +66,7 @@ class RuleFollower:
 
     def changed(self) -> bool:
         """Return True if other rules are to run now; checks the file and logs the mistakes of each version once."""
-        stamp = self._stamp()
+        stamp = file_version(self._file)
         if stamp is not None and stamp != self._seen:
             self._seen = stamp
             try:
@@ -115,11 +116,3 @@ class RuleFollower:
             )
         same = {rule.text() for rule in rules} == {rule.text() for rule in self.running.rules.values()}
         self._wanted = None if same else list(rules)
-
-    def _stamp(self) -> tuple[int, int, int] | None:
-        """Identify the version of the file; None while there is no file, such as while an editor replaces it."""
-        try:
-            status = self._file.stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_size, status.st_ino

@@ -161,10 +161,8 @@ class _Run:
                 watching = f"Watching {self._options.landing} for {self._name}; stop with Ctrl-C"
                 log.info("query.started", watching, queries=len(self._parts))
                 self._wait(spark)
-            except (
-                Py4JError,
-                ConnectionError,
-            ) as error:  # Java ended first: a signal to the process group stops it too
+            except (Py4JError, ConnectionError) as error:
+                # Java ended first: a signal to the process group stops it too.
                 if not self._stopping.is_set():
                     ended = f"Spark's Java process has ended; start again with --out {self._options.out} to continue"
                     raise click.ClickException(self._no_space(error) or ended) from None

@@ -16,13 +16,12 @@ from whenabouts_cloud.landing.files import (
     DAMAGED_DIR,
     LEFT_OUT_DIR,
     DamagedFileError,
-    Range,
     check_file,
     data_files,
     number_of,
     read_footer,
-    without,
 )
+from whenabouts_cloud.landing.ranges import Range, without
 from whenabouts_cloud.landing.schema import FRONTIER_DIR
 
 SNAPSHOT = "_ingest/ledger.json"

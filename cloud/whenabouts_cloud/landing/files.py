@@ -8,12 +8,13 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whenabouts_cloud.landing.ranges import Range, range_of
 from whenabouts_cloud.landing.schema import AHEAD_DIR, IDENTITY, SCHEMA
 
 RANGES_KEY = b"whenabouts.ranges"
@@ -21,8 +22,6 @@ DAMAGED_DIR = "_damaged"  # in the landing
 LEFT_OUT_DIR = f"{DAMAGED_DIR}/left_out"  # an empty file for each that a job has left out, under the same path
 SIDE_OUTPUTS = (AHEAD_DIR,)  # folders of data files that are numbered with the others
 NEEDED = (*IDENTITY, "stream", "kind", "t_min", "t_max")
-
-Range = tuple[str, int, int, int]  # site/gateway, boot, first, last
 
 
 class DamagedFileError(Exception):
@@ -62,7 +61,7 @@ def read_footer(file: Path) -> Footer:
         data = pq.read_metadata(file)
         columns = data.schema.to_arrow_schema()
         text = (data.metadata or {}).get(RANGES_KEY)
-        ranges = None if text is None else [_range(one) for one in json.loads(text)]
+        ranges = None if text is None else [range_of(one) for one in json.loads(text)]
     except FileNotFoundError:
         raise DamagedFileError("found no file of this name any more") from None
     except (OSError, pa.ArrowException, ValueError, TypeError) as error:
@@ -129,28 +128,6 @@ def numbers_in(tables: Iterable[pa.Table]) -> list[Range]:
         firsts, lasts = numbers[np.r_[0, ends + 1]].tolist(), numbers[np.r_[ends, len(numbers) - 1]].tolist()
         ranges += [(f"{row['site']}/{row['gateway']}", row["boot"], *both) for both in zip(firsts, lasts, strict=True)]
     return sorted(ranges)
-
-
-def without(ranges: Iterable[Range], taken: Iterable[Range]) -> list[Range]:
-    """The numbers of some ranges that are in no other range, sorted."""
-    rest: list[Range] = []
-    others: dict[tuple[str, int], list[tuple[int, int]]] = {}
-    for gateway, boot, low, high in sorted(taken):
-        others.setdefault((gateway, boot), []).append((low, high))
-    for gateway, boot, begin, last in sorted(ranges):
-        first: int = begin
-        for low, high in others.get((gateway, boot), ()):
-            if first <= last and low > first:
-                rest.append((gateway, boot, first, min(low - 1, last)))
-            first = max(first, high + 1)
-        if first <= last:
-            rest.append((gateway, boot, first, last))
-    return rest
-
-
-def _range(entry: Any) -> Range:
-    gateway, boot, first, last = entry
-    return str(gateway), int(boot), int(first), int(last)
 
 
 def _same_type(found: pa.DataType, expected: pa.DataType) -> bool:

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from support.search import examples
 from whenabouts_cloud.ingest import ledger as ledger_module
 from whenabouts_cloud.ingest.ledger import MAX_RANGES, Ledger, LedgerFull
-from whenabouts_cloud.ingest.ranges import Ranges, as_ranges
+from whenabouts_cloud.landing.ranges import Ranges, as_ranges
 
 small = st.integers(0, 40)
 spans = st.tuples(small, st.integers(0, 8)).map(lambda s: (s[0], s[0] + s[1]))

@@ -17,7 +17,7 @@ from support.cloud.ingest import NOW_US, SITE, at, batch, birth, files, identiti
 from whenabouts_cloud.ingest import landing_writer as landing_module
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing_writer import FRONTIER_KEPT_US, Landing, LandingError
-from whenabouts_cloud.ingest.ranges import as_ranges
+from whenabouts_cloud.landing.ranges import as_ranges
 from whenabouts_protocol import Reading
 
 HOUR_US = 3_600_000_000

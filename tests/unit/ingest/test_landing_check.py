@@ -14,9 +14,9 @@ from whenabouts_cloud.commands.landing_check import landing_group
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing_writer import Landing, LandingError
 from whenabouts_cloud.ingest.ledger import ledger_name
-from whenabouts_cloud.ingest.ranges import as_ranges
 from whenabouts_cloud.landing.damage import check
 from whenabouts_cloud.landing.files import LEFT_OUT_DIR, RANGES_KEY
+from whenabouts_cloud.landing.ranges import as_ranges
 from whenabouts_cloud.landing.repair import BusyLandingError, locked
 
 EACH = 50

@@ -93,9 +93,8 @@ class OnlineCorrelation:
         self._emission = Emission(rule, self._condition)
         self._frontier: list[int | None] = [None, None]
         self._horizon: list[int | None] = [None, None]
-        self._b_complete_us: int | None = (
-            None  # readings of b that end earlier may be missing although not below its horizon
-        )
+        # Readings of b that end earlier may be missing although they are not below its horizon.
+        self._b_complete_us: int | None = None
 
     @property
     def rows_kept(self) -> int:

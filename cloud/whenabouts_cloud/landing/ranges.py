@@ -1,10 +1,11 @@
-"""A set of numbers as sorted ranges, and the fewest ranges that hold given readings."""
+"""Numbers of readings as ranges: a set of them, the fewest that hold given readings, and what some leave of others."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 Boot = tuple[str, int]  # (name of the gateway in the ledger, boot)
-Range = tuple[str, int, int, int]  # gateway, boot, first, last
+Range = tuple[str, int, int, int]  # site/gateway, boot, first, last
 
 
 class Ranges:
@@ -70,3 +71,26 @@ def as_ranges(identities: Iterable[tuple[str, int, int]]) -> list[Range]:
     for gateway, boot, seq in identities:
         numbers.setdefault((gateway, boot), []).append(seq)
     return [(g, b, first, last) for (g, b), of_boot in numbers.items() for first, last in runs(sorted(set(of_boot)))]
+
+
+def without(ranges: Iterable[Range], taken: Iterable[Range]) -> list[Range]:
+    """The numbers of some ranges that are in no other range, sorted."""
+    rest: list[Range] = []
+    others: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for gateway, boot, low, high in sorted(taken):
+        others.setdefault((gateway, boot), []).append((low, high))
+    for gateway, boot, begin, last in sorted(ranges):
+        first: int = begin
+        for low, high in others.get((gateway, boot), ()):
+            if first <= last and low > first:
+                rest.append((gateway, boot, first, min(low - 1, last)))
+            first = max(first, high + 1)
+        if first <= last:
+            rest.append((gateway, boot, first, last))
+    return rest
+
+
+def range_of(entry: Any) -> Range:
+    """A range as it stands in a file's metadata. Raises ValueError or TypeError for anything else."""
+    gateway, boot, first, last = entry
+    return str(gateway), int(boot), int(first), int(last)
