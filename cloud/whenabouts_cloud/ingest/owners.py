@@ -119,8 +119,10 @@ def read_owners(path: Path) -> dict[str, _Entry]:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise ValueError(f"found {path.stat().st_size} bytes, expected at most {MAX_FILE_BYTES}")
         gateways = json.loads(path.read_bytes())["gateways"]
+        if not isinstance(gateways, dict) or not all(isinstance(entry, dict) for entry in gateways.values()):
+            raise ValueError("found no object of objects under gateways")
         return {name: _entry(name, entry) for name, entry in gateways.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise OwnersError(
             f'gateways {path}: cannot be used ({error}); expected {{"gateways": {{"SITE/GATEWAY": {{"streams": [...]}}}}}}, '
             "as `whenabouts-cloud enrol` writes it"
