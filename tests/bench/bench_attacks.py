@@ -18,7 +18,7 @@ import psutil
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / name) for name in ("protocol", "hardware", "edge", "cloud", "firmware_sim", "tests")]
 
-from support.cloud.attacks import ATTACKS, EVIL, HONEST, LIMIT_S, Attacker, Honest  # noqa: E402
+from support.cloud.attacks import ATTACKS, EVIL, HONEST, LIMIT_S, Attacker, Honest, memory_bytes  # noqa: E402
 from support.cloud.ingest import SITE  # noqa: E402
 from whenabouts_sim.stack.stack import Stack  # noqa: E402
 
@@ -28,7 +28,7 @@ def measured(honest: Honest, process: psutil.Process, seconds: float) -> tuple[l
     delays, most, ends_s = [], 0, time.monotonic() + seconds
     while time.monotonic() < ends_s:
         delays.append(honest.land())
-        most = max(most, process.memory_info().rss)
+        most = max(most, memory_bytes(process))
     return delays, most
 
 

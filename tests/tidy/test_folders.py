@@ -28,7 +28,7 @@ FLOORS = {
     ],
     "whenabouts_cloud": [
         "arrays blobs broker display_time durable file_version importers jobs.session metrics_file orderly_end progress svg",
-        "enrol jit landing",
+        "enrol ingest.receiving jit landing",
         "latwin.model pattern",
         "cep.kernel cep.uncertain correlation.batch correlation.distributions language latwin.windows",
         "cep.explain cep.runtime latwin.conjunction latwin.probability rules",

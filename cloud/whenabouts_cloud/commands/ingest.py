@@ -1,7 +1,6 @@
 """`whenabouts-cloud ingest`: land readings from the broker."""
 
 import json
-import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +15,7 @@ from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing_writer import Landing, LandingError
 from whenabouts_cloud.ingest.metrics import metrics
 from whenabouts_cloud.ingest.owners import Owners, OwnersError, OwnersFile, read_owners
+from whenabouts_cloud.ingest.receiving.receiver import Receiver
 from whenabouts_cloud.ingest.service import IngestService
 from whenabouts_cloud.metrics_file import MetricsFile
 from whenabouts_cloud.orderly_end import orderly_end
@@ -24,7 +24,6 @@ from whenabouts_protocol.logs import Log, write_logs
 log = Log(__name__)
 
 REPORT_S = 2.0
-SWITCH_S = 0.0001  # between threads: with Python's 5 ms, each read of the socket waits as long for a busy flush
 END_S = 15.0  # far longer than a flush and a disconnect take
 
 
@@ -72,7 +71,6 @@ def ingest(
     Example:  whenabouts-cloud ingest --broker localhost:1883 --landing ./landing
     """
     write_logs(log_format)
-    sys.setswitchinterval(SWITCH_S)
     asking = credentials(username, password_file, ca_file, cert_file, key_file)
     try:
         owners = Owners() if gateways is None else Owners(read_owners(gateways))
@@ -81,7 +79,7 @@ def ingest(
     except (LandingError, OwnersError) as error:
         raise click.ClickException(str(error)) from None
     name = client_id or f"wa-ingest-{store.session}"
-    service = IngestService(*broker, bridge, name, asking)
+    service = IngestService(Receiver(*broker, name, asking, log_format), bridge, f"{broker[0]}:{broker[1]}")
     ends_s = None if cert_file is None else certificate_ends_s(Path(cert_file))
     report = _Reporter(bridge, service, as_json, None if metrics_file is None else MetricsFile(metrics_file), ends_s)
     watched = None if gateways is None else OwnersFile(gateways, owners)

@@ -15,7 +15,7 @@ MAX_PAYLOAD_BYTES = 512 << 10
 MAX_PACKET_BYTES = MAX_PAYLOAD_BYTES + (64 << 10)
 MAX_CONNECTIONS = 10_000
 MAX_INFLIGHT_MESSAGES = 10_000  # more than the ingest lets one gateway have waiting
-MAX_QUEUED_MESSAGES, MAX_QUEUED_BYTES = 100_000, 256 << 20  # what does not fit is sent again from the spools
+MAX_QUEUED_MESSAGES, MAX_QUEUED_BYTES = 20_000, 64 << 20  # what does not fit is sent again from the spools
 MAX_KEEPALIVE_S = 3600
 SESSION_DAYS = 14
 

@@ -7,6 +7,7 @@ import threading
 import time
 
 import paho.mqtt.client as mqtt
+import psutil
 from paho.mqtt.enums import CallbackAPIVersion
 
 from support.cloud.ingest import at, birth, heartbeat, reading
@@ -76,6 +77,11 @@ def births_and_heartbeats():
 
 
 ATTACKS = (conflicts, gaps, new_readings, small_messages, large_messages, future, births_and_heartbeats)
+
+
+def memory_bytes(process: psutil.Process) -> int:
+    """Resident memory of a process and of those it started."""
+    return sum(one.memory_info().rss for one in (process, *process.children(recursive=True)))
 
 
 class Attacker:

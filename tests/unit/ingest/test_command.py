@@ -9,9 +9,8 @@ from paho.mqtt.reasoncodes import ReasonCode
 
 from whenabouts_cloud.broker.connection import Credentials
 from whenabouts_cloud.cli import main
-from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing_writer import Landing
-from whenabouts_cloud.ingest.service import IngestService
+from whenabouts_cloud.ingest.receiving.reception import Reception
 
 
 def run(*arguments: object):
@@ -88,13 +87,11 @@ def test_a_certificate_file_that_holds_none_is_reported(tmp_path, nobody_port):
     assert "certificates right?" in result.output
 
 
-def test_a_subscription_that_the_broker_refuses_is_reported(tmp_path, caplog):
+def test_a_subscription_that_the_broker_refuses_is_reported(caplog):
     """The log names the filter and what to do, instead of an ingest that waits in silence."""
-    landing = Landing(tmp_path)
-    service = IngestService("localhost", 1883, Bridge(landing), "id", Credentials())
+    reception = Reception("localhost", 1883, "id", Credentials())
     granted, refused = (ReasonCode(PacketTypes.SUBACK, name) for name in ("Granted QoS 1", "Not authorized"))
-    service._on_subscribe(None, None, 1, [granted, granted, refused, granted], None)
-    landing.close()
+    reception._on_subscribe(None, None, 1, [granted, granted, refused, granted], None)
     (record,) = caplog.records
     assert (record.event, str(record.fields["topic"])) == ("broker.refused", "wa/2/+/+/obs")
     assert "Not authorized" in str(record.fields["reason"])

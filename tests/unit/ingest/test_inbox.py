@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.search import examples
-from whenabouts_cloud.ingest import inbox as inbox_module
-from whenabouts_cloud.ingest.inbox import OVERHEAD_BYTES, Inbox
+from whenabouts_cloud.ingest.receiving import inbox as inbox_module
+from whenabouts_cloud.ingest.receiving.inbox import OVERHEAD_BYTES, Inbox
 
 
 @pytest.fixture(autouse=True)
