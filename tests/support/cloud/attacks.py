@@ -11,7 +11,7 @@ import psutil
 from paho.mqtt.enums import CallbackAPIVersion
 
 from support.cloud.ingest import at, birth, heartbeat, reading
-from whenabouts_protocol import decode_ack, encode_batch
+from whenabouts_protocol import Reading, decode_ack, encode_batch
 
 LIMIT_S = 120.0  # far above what any step takes
 RESEND_S = 2.0
@@ -118,35 +118,41 @@ class Attacker:
 
 
 class Honest:
-    """A gateway that publishes a reading at a time, each again every two seconds until it is confirmed, as an agent does."""
+    """A gateway that publishes a message at a time, each again every two seconds until it is confirmed, as an agent does."""
 
-    def __init__(self, port: int, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, port: int, tls: ssl.SSLContext | None = None, name: str = HONEST) -> None:
+        self._name = name
         self._client = mqtt.Client(CallbackAPIVersion.VERSION2)
         if tls is not None:
             self._client.tls_set_context(tls)
-        self._client.on_connect = lambda client, *_: client.subscribe(at("honest", "ack"), qos=1)
+        self._client.on_connect = lambda client, *_: client.subscribe(at(name, "ack"), qos=1)
         self._client.on_message = self._on_message
-        self._acked, self._changed = -1, threading.Condition()
+        self._landed: dict[int, int] = {}
+        self._changed = threading.Condition()
         self._client.connect("127.0.0.1", port)
         self._client.loop_start()
         self._next = 0
 
     def _on_message(self, _c, _u, message) -> None:
         with self._changed:
-            self._acked = decode_ack(message.payload).landed.get(0, -1)
+            self._landed = decode_ack(message.payload).landed
             self._changed.notify_all()
 
     def land(self) -> float:
-        """Seconds until the next reading is confirmed."""
-        began_s, seq = time.monotonic(), self._next
+        """Publish one more reading; seconds until it is confirmed."""
+        seq = self._next
         self._next += 1
-        payload = encode_batch([reading("honest", 0, seq, now_us())])
+        return self.confirmed([reading(self._name, 0, seq, now_us())])
+
+    def confirmed(self, readings: list[Reading]) -> float:
+        """Publish readings of one boot, the last with the highest number; seconds until they are confirmed."""
+        began_s, payload, last = time.monotonic(), encode_batch(readings), readings[-1]
         while time.monotonic() - began_s < LIMIT_S:
-            self._client.publish(at("honest"), payload, qos=1)
+            self._client.publish(at(self._name), payload, qos=1)
             with self._changed:
-                if self._changed.wait_for(lambda: self._acked >= seq, RESEND_S):
+                if self._changed.wait_for(lambda: self._landed.get(last.boot, -1) >= last.seq, RESEND_S):
                     return time.monotonic() - began_s
-        raise AssertionError(f"reading {seq} was not confirmed within {LIMIT_S} s")
+        raise AssertionError(f"reading {last.seq} was not confirmed within {LIMIT_S} s")
 
     def close(self) -> None:
         self._client.disconnect()
