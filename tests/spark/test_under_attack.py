@@ -25,7 +25,10 @@ def as_reading(row: dict) -> Reading:
     parsed = {name: json.loads(row[name]) if row[name] else None for name in ("value", "attrs")}
     names = ("site", "gateway", "boot", "seq", "stream", "kind", "key", "unit", "t_min", "t_max", "clock_state")
     return Reading(
-        **{name: row[name] for name in names}, value=parsed["value"], attrs=parsed["attrs"] or {}, vclock=tuple(row["vclock"])
+        **{name: row[name] for name in names},
+        value=parsed["value"],
+        attrs=parsed["attrs"] or {},
+        vclock=tuple(row["vclock"]),
     )
 
 

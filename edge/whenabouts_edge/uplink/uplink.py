@@ -33,6 +33,8 @@ RECONNECT_US_MIN, RECONNECT_US_MAX = 500_000, 30_000_000
 CONNECT_TIMEOUT_S = 10.0
 UNLIMITED = 65535  # messages in flight, of a broker that names no limit
 OTHERS_IN_FLIGHT = 3  # birth, status, state
+MAX_WAITING = 64  # messages that came and are not handled yet
+ROOM_S = 0.5  # how often a message that waits for room looks whether its connection has ended
 LOOK_S = 2.0  # how often the files of the connection are looked at while it stands
 UNSUPPORTED_VERSION, TAKEN_OVER = 0x84, 0x8E  # reasons of MQTT 5
 
@@ -76,6 +78,7 @@ class Uplink:
         self._files: certificate.Stamp = ()  # those in use, or found to be unusable
         self._on_way: dict[int, tuple[str, Position | None]] = {}  # leaf, and position of stored readings
         self._lost = asyncio.Event()
+        self._room = threading.Semaphore(MAX_WAITING)
         self._connected_s = 0.0
         self.outbox = Outbox(broker.resend_s)
         self.connected = False
@@ -235,13 +238,13 @@ class Uplink:
 
         def on_message(_c: Any, _u: Any, message: mqtt.MQTTMessage) -> None:
             if client.too_long:
-                self._soon(self._too_long, client, message.topic, client.too_long)
+                self._came(client, self._too_long, message.topic, client.too_long)
             elif message.topic == self._topic("rules"):
-                self._soon(self._ruled, client, bytes(message.payload))
+                self._came(client, self._ruled, bytes(message.payload))
             elif message.topic == self._topic("ack"):
-                self._soon(self._acknowledged, client, bytes(message.payload))
+                self._came(client, self._acknowledged, bytes(message.payload))
             else:
-                self._soon(self._heard, client, message.topic, bytes(message.payload))
+                self._came(client, self._heard, message.topic, bytes(message.payload))
 
         client.on_connect, client.on_disconnect = on_connect, on_disconnect
         client.on_publish, client.on_message, client.on_subscribe = on_publish, on_message, on_subscribe
@@ -381,6 +384,19 @@ class Uplink:
         if problem != self.problem:
             log.warning("broker.lost", "tries again", reason=problem)
         self.problem = problem
+
+    def _came(self, client: BoundedClient, callback: Callable[..., None], *args: Any) -> None:
+        """Call back with a message, from paho's thread; waits while MAX_WAITING are not handled, and leaves the rest to the
+        broker.
+        """
+        while not self._room.acquire(timeout=ROOM_S):
+            if client is not self._client:
+                return
+        self._soon(self._handle, callback, client, *args)
+
+    def _handle(self, callback: Callable[..., None], *args: Any) -> None:
+        self._room.release()
+        callback(*args)
 
     def _soon(self, callback: Callable[..., None], *args: Any) -> None:
         try:

@@ -121,6 +121,54 @@ def test_a_broker_that_says_who_took_the_connection_is_believed_at_once():
     assert b"\x27" + MAX_PACKET_BYTES.to_bytes(4, "big") in came[0]  # MaximumPacketSize
 
 
+def test_a_flood_waits_in_the_connection_not_in_memory():
+    """While the agent is busy it reads no more than MAX_WAITING messages; then all of them arrive."""
+    flood = [message(b"wa/2/hall/gw/rules", 1, bytes(1 + (200 << 10)))] * 400  # without properties
+    stalled, release, all_sent = threading.Event(), threading.Event(), threading.Event()
+
+    def serve(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(1000)
+            connection.sendall(CONNACK_5)
+            connection.settimeout(1)
+            left = memoryview(b"".join(flood))
+            while left:
+                try:
+                    left = left[connection.send(left[: 1 << 20]) :]
+                except TimeoutError:
+                    assert len(left) > 40 << 20
+                    stalled.set()
+                    connection.settimeout(30)
+            all_sent.set()
+            while connection.recv(1000):
+                pass
+
+    def ruled(payload: bytes) -> None:
+        assert release.wait(30)
+        came.append(len(payload))
+        if len(came) == len(flood):
+            done.set()
+
+    async def main():
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            thread = threading.Thread(target=serve, args=(server,))
+            thread.start()
+            threading.Thread(target=lambda: (stalled.wait(30), release.set())).start()
+            broker = replace(CONFIG.broker, host="127.0.0.1", port=server.getsockname()[1])
+            task = asyncio.create_task(Uplink(broker, birth(CONFIG, 7, [], None), print, lambda: None, ruled).run())
+            await asyncio.to_thread(all_sent.wait, 60)
+            await asyncio.to_thread(done.wait, 60)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await asyncio.to_thread(thread.join, 10)
+
+    came, done = [], threading.Event()
+    asyncio.run(main())
+    assert stalled.is_set()
+    assert came == [200 << 10] * len(flood)
+
+
 def test_three_quick_losses_in_a_row_are_another_client_until_a_connection_lasts():
     """One that lasted longer begins the count again; calm forgets it, a new connection does not."""
     troubles = Troubles("hall/gw")
