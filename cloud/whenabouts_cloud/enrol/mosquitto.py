@@ -15,7 +15,8 @@ MAX_PAYLOAD_BYTES = 512 << 10
 MAX_PACKET_BYTES = MAX_PAYLOAD_BYTES + (64 << 10)
 MAX_CONNECTIONS = 10_000
 MAX_INFLIGHT_MESSAGES = 10_000  # more than the ingest lets one gateway have waiting
-MAX_QUEUED_MESSAGES, MAX_QUEUED_BYTES = 20_000, 64 << 20  # what does not fit is sent again from the spools
+MAX_INFLIGHT_BYTES = 48 << 20  # as many as the ingest holds before they are durable; mosquitto keeps a copy of each
+MAX_QUEUED_MESSAGES, MAX_QUEUED_BYTES = 20_000, 32 << 20  # what does not fit is sent again from the spools
 MAX_KEEPALIVE_S = 3600
 SESSION_DAYS = 14
 
@@ -51,6 +52,7 @@ def configuration(folder: str, port: int, bind: str | None, user: str) -> str:
         f"message_size_limit {MAX_PAYLOAD_BYTES}",
         f"max_packet_size {MAX_PACKET_BYTES}",
         f"max_inflight_messages {MAX_INFLIGHT_MESSAGES}",
+        f"max_inflight_bytes {MAX_INFLIGHT_BYTES}",
         f"max_queued_messages {MAX_QUEUED_MESSAGES}",
         f"max_queued_bytes {MAX_QUEUED_BYTES}",
         f"max_keepalive {MAX_KEEPALIVE_S}",

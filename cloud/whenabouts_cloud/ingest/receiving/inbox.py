@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 MAX_SENDER_MESSAGES = 2000  # as many as an agent publishes without a confirmation
-MAX_SENDER_BYTES = 16 << 20
+MAX_SENDER_BYTES = 8 << 20
 MAX_MESSAGES = 8000
-MAX_BYTES = 48 << 20
+MAX_BYTES = 32 << 20
 OVERHEAD_BYTES = 500  # of a queued message beside its payload
 MAX_NAMED = 1000  # senders whose refused messages are counted by name; others are counted together
 
