@@ -1,4 +1,4 @@
-"""Rules of all three engines over a landing that one gateway attacked have the results of their definitions, as without it."""
+"""Rules of all three engines have the results of their definitions while one gateway attacks, as they have without it."""
 
 import json
 import random
@@ -10,7 +10,7 @@ import pytest
 from reference.latwin import simulate
 from spark.test_run_command import RULES, check
 from support.cep.landing import random_readings
-from support.cloud.attacks import EVIL, Attacker, Honest, at, births_and_heartbeats, conflicts, future
+from support.cloud.attacks import EVIL, Attacker, Honest, births_and_heartbeats, conflicts, future
 from support.cloud.ingest import SITE
 from support.latwin.states import states_of
 from whenabouts_protocol import Reading, encode_batch

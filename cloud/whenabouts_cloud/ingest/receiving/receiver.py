@@ -94,9 +94,9 @@ class Receiver:
     def _start(self) -> None:
         self.close()
         ours, theirs = socket.socketpair()
-        # In a group of its own: Ctrl-C is for the ingest, which ends it in its turn.
+        # In a group of its own: Ctrl-C is for the ingest, which ends it. -P: imports nothing from the working directory.
         self._process = subprocess.Popen(
-            [sys.executable, "-m", MODULE, str(theirs.fileno())], pass_fds=[theirs.fileno()], process_group=0
+            [sys.executable, "-P", "-m", MODULE, str(theirs.fileno())], pass_fds=[theirs.fileno()], process_group=0
         )
         theirs.close()
         self._pipe = Connection(ours.detach())
