@@ -41,7 +41,7 @@ FLOORS = {
         "cli",
     ],
     "whenabouts_edge": [
-        "backoff clock group replace_file trace",
+        "backoff clock events group replace_file trace",
         "board.machine config serial_handlers",
         "install readers",
         "rules store",

@@ -6,7 +6,6 @@ the broker; only then put f into the heartbeat.
 """
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -16,6 +15,7 @@ from typing import Any
 from whenabouts_edge.agent.group_host import GroupHost
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import Config
+from whenabouts_edge.events import set_within
 from whenabouts_edge.rules.evaluate import KIND, UNIT
 from whenabouts_edge.store.intake import Intake
 from whenabouts_edge.store.spool import Spool, SpoolError
@@ -62,8 +62,7 @@ class Delivery:
         """Publish the messages of the spool in order, and again where nobody confirms them, until cancelled."""
         outbox = self.uplink.outbox
         while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.work.wait(), OVERDUE_EVERY_S)
+            await set_within(self.work, OVERDUE_EVERY_S)
             self.work.clear()
             if outbox.overdue(time.monotonic()):
                 log.warning("uplink.unconfirmed", "the cloud has not confirmed the messages sent; sends them again")

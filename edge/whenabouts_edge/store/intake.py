@@ -5,10 +5,10 @@ of ports instead of filling memory. A commit takes the readings gathered in comm
 """
 
 import asyncio
-import contextlib
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 
+from whenabouts_edge.events import set_within
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.store.gaps import Gap
 from whenabouts_edge.store.spool import SpoolFull
@@ -110,12 +110,9 @@ class Intake:
         if not self._buffer:
             self._filled.clear()
             timeout_s = RETRY_S if self._gaps or self._refused_before is not None else None
-            try:
-                await asyncio.wait_for(self._filled.wait(), timeout_s)
-            except TimeoutError:
+            if not await set_within(self._filled, timeout_s):
                 return
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._batch_full.wait(), self._commit_s)
+        await set_within(self._batch_full, self._commit_s)
 
     async def _store(self, readings: list[PendingReading]) -> None:
         if not readings:

@@ -21,6 +21,7 @@ from paho.mqtt.enums import MQTTProtocolVersion
 
 from whenabouts_edge.backoff import Backoff
 from whenabouts_edge.config.settings import BrokerConfig
+from whenabouts_edge.events import set_within
 from whenabouts_edge.store.spool import Message
 from whenabouts_edge.uplink import certificate
 from whenabouts_edge.uplink.client import MAX_PACKET_BYTES, BoundedClient, connect, made, protocol_name, unusable
@@ -111,7 +112,7 @@ class Uplink:
     async def _stay(self) -> bool:
         """Wait until the connection is lost, or ended because its files were renewed: then returns True."""
         began_s = self._now_s()
-        while not await self._is_lost_within(LOOK_S):
+        while not await set_within(self._lost, LOOK_S):
             if self._now_s() - began_s >= CALM_S:
                 self.troubles.calm()
             if await self._renewed():
@@ -119,15 +120,6 @@ class Uplink:
                 await self._part()
                 return True
         return False
-
-    async def _is_lost_within(self, timeout_s: float) -> bool:
-        """Wait; with `asyncio.wait`, since `wait_for` of Python 3.11 drops a cancellation that comes with the result."""
-        lost = asyncio.ensure_future(self._lost.wait())
-        try:
-            await asyncio.wait([lost], timeout=timeout_s)
-        finally:
-            lost.cancel()
-        return self._lost.is_set()
 
     async def _renewed(self) -> bool:
         """Return True if files of the connection have changed and can be used."""
