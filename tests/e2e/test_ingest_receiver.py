@@ -12,7 +12,11 @@ import pytest
 from support.cloud.ingest import identities
 from support.edge.mqtt_gateway import MqttGateway
 from whenabouts_cloud.broker.connection import BrokerError, Credentials
+from whenabouts_cloud.ingest.bridge import Bridge
+from whenabouts_cloud.ingest.landing_writer import Landing
+from whenabouts_cloud.ingest.receiving import receiver as receiver_module
 from whenabouts_cloud.ingest.receiving.receiver import Receiver, ReceiverLost
+from whenabouts_cloud.ingest.service import IngestService
 from whenabouts_sim.stack.stack import Stack
 
 LIMIT_S = 90.0  # far above what any step takes
@@ -46,6 +50,36 @@ def test_a_receiving_process_that_is_killed_is_replaced_and_no_reading_is_lost_o
         assert ingest.stop() == 0, ingest.tail()
         assert ingest.log.read_text().count("receiver.ended") == 3
         assert sorted(identities(stack.landing)) == [("g0", 0, seq) for seq in range(READINGS)]
+
+
+def test_a_receiving_process_that_is_killed_before_it_was_asked_for_messages_is_replaced(tmp_path):
+    """The ingest goes on with another, and lands."""
+    with Stack(tmp_path) as stack:
+        stack.broker.start()
+        receiver, landing = Receiver("127.0.0.1", stack.broker.port, "id", Credentials()), Landing(stack.landing)
+        service = IngestService(receiver, Bridge(landing), "broker")
+        service.connect()
+        os.kill(receiver.pid, signal.SIGKILL)
+        running = threading.Thread(target=service.run, args=(lambda: None, 1.0))
+        running.start()
+        gateway = MqttGateway("g0", stack.broker.port, 100, 20)
+        try:
+            stack.wait("all acknowledged", lambda: gateway.done, LIMIT_S)
+        finally:
+            gateway.close()
+            service.stop()
+            running.join(LIMIT_S)
+            landing.close()
+        assert sorted(identities(stack.landing)) == [("g0", 0, seq) for seq in range(100)]
+
+
+def test_a_receiving_process_that_cannot_start_is_an_error_of_the_broker(monkeypatch):
+    """Here its module is missing; the command reports it in a line."""
+    monkeypatch.setattr(receiver_module, "MODULE", "whenabouts_cloud.missing")
+    receiver = Receiver("127.0.0.1", 1, "id", Credentials())
+    with pytest.raises(BrokerError, match="the receiving process has ended"):
+        receiver.connect()
+    receiver.close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

@@ -39,7 +39,7 @@ class IngestService:
         """Connect with the newest version of MQTT that the broker supports. Returns early when stopped.
 
         Raises:
-            BrokerError: it cannot be reached, or refuses the connection.
+            BrokerError: it cannot be reached, or refuses the connection; or the receiving process has ended.
         """
         version = "" if self._stopping.is_set() else self._source.connect()
         if version:
@@ -55,15 +55,14 @@ class IngestService:
         while not self._stopping.is_set():
             try:
                 idle = not self._receive(flushed_s + FLUSH_S)
-                now_s = time.monotonic()
-                due = now_s - flushed_s >= FLUSH_S or self._full
+                due = time.monotonic() - flushed_s >= FLUSH_S or self._full
                 if due or (idle and self._small_window and self._bridge.waiting):
                     self._flush()
                     flushed_s = time.monotonic()
             except ReceiverLost as error:
                 self._connect_again(error)
-            if now_s - ticked_s >= tick_s:
-                ticked_s = now_s
+            if time.monotonic() - ticked_s >= tick_s:
+                ticked_s = time.monotonic()
                 tick()
         self._flush_last()
         self.close()
@@ -100,7 +99,8 @@ class IngestService:
     def _ask(self) -> bool:
         """Get the next messages; True if any came."""
         received = self._source.take(IDLE_S if self._small_window else WAIT_S)
-        self.dropped, self.connected = received.dropped, received.connected
+        self.dropped += received.dropped
+        self.connected = received.connected
         self._bridge.refused(received.refused)
         self._received.extend(received.messages)
         return bool(received.messages)
@@ -132,7 +132,7 @@ class IngestService:
         while not self._stopping.wait(RETRY_S):
             try:
                 self.connect()
-            except (BrokerError, ReceiverLost) as failure:
+            except BrokerError as failure:
                 log.warning("broker.lost", "tries again", reason=failure)
             else:
                 return

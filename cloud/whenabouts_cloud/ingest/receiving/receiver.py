@@ -20,8 +20,8 @@ MODULE = "whenabouts_cloud.ingest.receiving.receiver_main"
 LEFT_S = LEAVE_S + 1.0  # longest wait for the end of the process
 
 
-class ReceiverLost(Exception):
-    """The receiving process has ended."""
+class ReceiverLost(BrokerError):
+    """The receiving process has ended, and the connection with it."""
 
 
 class Receiver:
@@ -112,7 +112,7 @@ class Receiver:
         try:
             self._pipe.send(call)
         except OSError as error:
-            raise ReceiverLost(str(error)) from None
+            raise ReceiverLost(f"the receiving process has ended ({error})") from None
 
     def _receive(self) -> Any:
         assert self._pipe is not None

@@ -45,11 +45,11 @@ class Token(NamedTuple):
 
 
 class Received(NamedTuple):
-    """Messages as (topic, payload, token), and what else happened since the start or the last time."""
+    """Messages as (topic, payload, token), and what else happened since the last time."""
 
     messages: list[tuple[str, bytes, Token]]
-    refused: dict[str, int]  # by topic of the gateway, since the last time
-    dropped: int  # messages of QoS 0 that arrived at a full inbox, since the start
+    refused: dict[str, int]  # number of messages, by topic of the gateway
+    dropped: int  # messages of QoS 0 that arrived at a full inbox
     connected: bool
 
 
@@ -100,7 +100,7 @@ class Reception:
         self._stopping = threading.Event()
         self._client: BufferedClient | None = None
         self._connected = False
-        self._dropped = 0
+        self._dropped = self._told_dropped = 0
         self._refused_mids: list[int] = []
 
     def connect(self) -> str:
@@ -128,7 +128,9 @@ class Reception:
             if size >= TAKEN_BYTES or len(messages) >= TAKEN_MESSAGES:
                 break
             message = self._inbox.get()
-        return Received(messages, self._inbox.take_refused(), self._dropped, self._connected)
+        all_dropped, told = self._dropped, self._told_dropped  # the other thread counts on meanwhile
+        self._told_dropped = all_dropped
+        return Received(messages, self._inbox.take_refused(), all_dropped - told, self._connected)
 
     def confirm(self, confirmed: Confirmed) -> None:
         """Acknowledge messages to the broker, and send acknowledgements to gateways."""
