@@ -1,0 +1,189 @@
+"""Files below a URI: a local folder, or a bucket of an object store, by `pyarrow.fs`.
+
+    Store.at("landing")    Store.at("file:///data/landing")    Store.at("s3://bucket/landing")    gs:, abfs:, hdfs: likewise
+
+A file appears whole under its name or not at all. In a local folder it is written under a hidden name, synced and renamed
+(`durable`); in an object store one PUT makes it appear, and the store's answer says that it is durable. Paths are relative
+to the URI, with "/" between names. Names that begin with "." or "_" are hidden from readers of the readings.
+
+S3 is chosen by the usual variables: AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_PROFILE.
+"""
+
+import contextlib
+import functools
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, NamedTuple
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+from pyarrow import fs
+
+from whenabouts_cloud.durable import appearing, make_folder, sync
+
+IN_MEMORY = 64 << 20  # bytes of a file that are kept in memory before it is sent to an object store
+COPIED = 1 << 20
+
+
+class Entry(NamedTuple):
+    """A file or folder in a listing; a folder's size is 0."""
+
+    name: str
+    size: int
+    is_folder: bool
+
+
+@dataclass(frozen=True)
+class Store:
+    """Files below one URI. It can be pickled; each process connects by itself."""
+
+    uri: str
+
+    @staticmethod
+    def at(place: str | Path) -> "Store":
+        """The store of a path or URI; a path is made absolute.
+
+        Raises:
+            ValueError: the scheme of the URI is not known.
+        """
+        text = os.fspath(place)
+        if urlsplit(text).scheme in ("", "file"):
+            path = Path(text if "://" not in text else urlsplit(text).path)
+            return Store(str(path.absolute()))
+        store = Store(text.rstrip("/"))
+        try:
+            _ = store._place
+        except pa.ArrowInvalid as error:
+            raise ValueError(
+                f"{text}: found no such kind of store ({error}), expected a path, s3:, gs:, abfs: or hdfs:"
+            ) from None
+        return store
+
+    @property
+    def local(self) -> Path | None:
+        """The folder, if it is on a file system of this machine."""
+        return Path(self.uri) if self.uri.startswith("/") else None
+
+    def at_folder(self, name: str) -> "Store":
+        """The store of a folder of this one; the same store for ""."""
+        return Store(f"{self.uri}/{name}") if name else self
+
+    def entries(self, folder: str = "") -> list[Entry]:
+        """The files and folders of a folder, in any order; none if it does not exist. A local file has size -1."""
+        if self.local is not None:
+            try:
+                with os.scandir(self.local / folder) as found:
+                    return [Entry(one.name, -1, True) if one.is_dir() else Entry(one.name, -1, False) for one in found]
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+        system, root = self._place
+        selector = fs.FileSelector(f"{root}/{folder}".rstrip("/"), allow_not_found=True)
+        return [
+            Entry(one.base_name, one.size or 0, one.type == fs.FileType.Directory)
+            for one in system.get_file_info(selector)
+        ]
+
+    def sizes(self, paths: Iterable[str]) -> list[int | None]:
+        """The size of each file, None where there is none; in an object store the files are asked for side by side."""
+        if self.local is not None:
+            return [_local_size(self.local / path) for path in paths]
+        system, root = self._place
+        found = system.get_file_info([f"{root}/{path}" for path in paths])
+        return [one.size if one.type == fs.FileType.File else None for one in found]
+
+    def exists(self) -> bool:
+        """True if the folder exists, or anything lies below it."""
+        if self.local is not None:
+            return self.local.is_dir()
+        system, root = self._place
+        return bool(system.get_file_info(root).type == fs.FileType.Directory) or bool(self.entries())
+
+    def read(self, path: str) -> bytes:
+        """The content of a file.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+        if self.local is not None:
+            return (self.local / path).read_bytes()
+        with self.open(path) as file:
+            data: bytes = file.read()
+        return data
+
+    def open(self, path: str) -> pa.NativeFile:
+        """A file to read from anywhere in it.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+        if self.local is not None:
+            return pa.OSFile(str(self.local / path))
+        system, root = self._place
+        return system.open_input_file(f"{root}/{path}")
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file, replacing an earlier one; durable when this returns.
+
+        Raises:
+            OSError: nothing has changed.
+        """
+        with self.writing(path) as file:
+            file.write(data)
+
+    @contextlib.contextmanager
+    def writing(self, path: str) -> Iterator[IO[bytes]]:
+        """Open a file that appears, durable, when the block succeeds."""
+        if self.local is not None:
+            make_folder((self.local / path).parent)
+            with appearing(self.local / path) as file:
+                yield file
+            return
+        system, root = self._place
+        with tempfile.SpooledTemporaryFile(IN_MEMORY) as kept:
+            yield kept
+            kept.seek(0)
+            with system.open_output_stream(f"{root}/{path}") as stream:
+                while data := kept.read(COPIED):
+                    stream.write(data)
+
+    def remove(self, path: str) -> None:
+        """Delete a file, if it exists."""
+        if self.local is not None:
+            (self.local / path).unlink(missing_ok=True)
+            return
+        system, root = self._place
+        with contextlib.suppress(FileNotFoundError):
+            system.delete_file(f"{root}/{path}")
+
+    def remove_folder(self, folder: str) -> None:
+        """Delete a folder with all below it, if it exists."""
+        if self.local is not None:
+            shutil.rmtree(self.local / folder, ignore_errors=True)
+            if (self.local / folder).parent.is_dir():
+                sync((self.local / folder).parent)
+            return
+        system, root = self._place
+        with contextlib.suppress(FileNotFoundError):
+            system.delete_dir(f"{root}/{folder}")
+
+    @property
+    def _place(self) -> tuple[fs.FileSystem, str]:
+        return _connected(self.uri)
+
+
+@functools.lru_cache(maxsize=64)
+def _connected(uri: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a URI and the path in it, once a process."""
+    system, path = fs.FileSystem.from_uri(uri)
+    return system, path
+
+
+def _local_size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except (FileNotFoundError, NotADirectoryError):
+        return None
