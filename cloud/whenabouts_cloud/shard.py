@@ -32,6 +32,17 @@ class StepOutput(NamedTuple):
     effects: pa.Table | None = None
 
 
+def together(first: StepOutput, second: StepOutput) -> StepOutput:
+    """The output of two steps that follow each other."""
+    effects = [one.effects for one in (first, second) if one.effects is not None]
+    return StepOutput(
+        pa.concat_tables([first.results, second.results]),
+        second.counts,
+        pa.concat_tables([first.late, second.late]),
+        pa.concat_tables(effects) if effects else None,
+    )
+
+
 class Shard(Protocol):
     """Part of one rule's readings, by key or by group."""
 

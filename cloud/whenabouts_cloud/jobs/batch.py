@@ -1,7 +1,7 @@
 """Runs a rule over a whole landing as one Spark job; the results equal the final results of the streaming job.
 
-Cost: one scan, packed into one shuffle of few large rows (`packing`). Landings of more than `EngineJob.group_rows` rows are
-counted first, and shards that are cut need quantiles of their readings' times. A group is held in memory whole.
+Cost: one scan, packed into one shuffle of few large rows (`packing`). Shards that can be cut are measured first (`sizes`). A
+group is held in memory whole.
 
 A shard that is too large is cut in time, for any distribution: a burst, one reading from 1970, one very frequent key.
 Borders are quantiles of the readings' times. A result belongs to the slab in which it begins, and a slab gets every reading
@@ -11,23 +11,25 @@ into more slabs. So a group exceeds its target size where more readings than tha
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import functions as F
 
-from whenabouts_cloud.frontier.times import FURTHEST_US, INT64_MAX, INT64_MIN
+from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
 from whenabouts_cloud.jobs.engine import AnyRule, EngineJob, Ints, Routed, TimeSlab
-from whenabouts_cloud.jobs.landing import latest_watermarks, read_readings
 from whenabouts_cloud.jobs.output.sink import ResultSink
 from whenabouts_cloud.jobs.output.task_files import WRITTEN, Write
-from whenabouts_cloud.jobs.packing import by_shard, packed, tables_of
+from whenabouts_cloud.jobs.packing import Packing, by_shard, tables_of
+from whenabouts_cloud.jobs.sizes import Measuring, sizes_in
+from whenabouts_cloud.jobs.source import Reading, latest_watermarks, packed_frame
+from whenabouts_cloud.landing.store import Store
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 MAX_SLABS = 512  # of time in a shard
 
@@ -71,18 +73,16 @@ def run_whole(
 
     Runs small jobs immediately, to place slabs and to read watermarks.
     """
-    landed = read_readings(spark, landing, engine.columns, left_out)
-    readings = engine.readings([rule], landed, shards)
-    cut, rows_wanted = engine.cut(rule), group_rows or engine.group_rows
-    slabs = slabs_of(readings, *cut, rows_wanted) if cut and landed.count() > rows_wanted else []
-    place = functools.partial(_into_slabs, engine, rule, slabs) if slabs else by_shard
+    place = Store.at(landing)
+    reading = Reading(place, engine.columns, frozenset(left_out), Packing(engine, {0: rule}, shards))
+    slabs = slabs_of(engine, rule, spark, reading, shards, group_rows or engine.group_rows)
     groups = len(slabs) or engine.shards(rule, shards)
-    rows = packed(engine, {0: rule}, readings, shards, place)
-    if engine.shared(rule):
-        rows = rows.unionByName(
-            engine.shared_rows(landed).withColumn("group", F.explode(F.sequence(F.lit(0), F.lit(groups - 1))))
-        )
-    watermarks = latest_watermarks(spark, landing) if engine.waits else []
+    packing = Packing(
+        engine, {0: rule}, shards, functools.partial(_into_slabs, engine, rule, slabs) if slabs else by_shard,
+        range(groups) if engine.shared(rule) else (),
+    )  # fmt: skip
+    rows = packed_frame(spark, replace(reading, work=packing), stream=False)
+    watermarks = latest_watermarks(place) if engine.waits else []
 
     # A named function, not a partial: Spark reads its annotations.
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -108,26 +108,25 @@ def _into_slabs(
         yield at, np.full(len(at), number)
 
 
-def slabs_of(readings: "DataFrame", time: "Column", reach: Callable[[int], int], group_rows: int) -> list[TimeSlab]:
-    """Slabs that cover all of time for every shard of `readings`, one for a small shard; no slabs if all are small.
+def slabs_of(
+    engine: EngineJob[AnyRule], rule: AnyRule, spark: "SparkSession", reading: Reading, shards: int, group_rows: int
+) -> list[TimeSlab]:
+    """Slabs that cover all of time for every shard, one for a small shard; no slabs if all are small.
 
-    Cost: a pass over the readings to count them, another for the quantiles of shards that are too large.
+    Cost: a pass over the readings.
     """
-    sizes = dict(map(tuple, readings.groupBy("shard").count().collect()))
-    large = [shard for shard, count in sizes.items() if count > group_rows]
-    if not large:
+    reach = engine.reach(rule)
+    if reach is None:
         return []
-    shares = [k / MAX_SLABS for k in range(1, MAX_SLABS)]
-    longest = F.max(F.least(F.try_subtract("t_max", "t_min"), F.lit(FURTHEST_US)))
-    by_shard = readings.where(F.col("shard").isin(large)).groupBy("shard")
-    borders: dict[int, tuple[list[int], int]] = {}
-    for shard, cuts, length in by_shard.agg(F.percentile_approx(time, shares, 10_000), longest).collect():
-        wanted = min(MAX_SLABS, sizes[shard] // group_rows + 1)
-        far = reach(length or 0)
-        borders[shard] = borders_of([cuts[k * MAX_SLABS // wanted - 1] for k in range(1, wanted)], 2 * far), far
+    measured = packed_frame(spark, replace(reading, work=Measuring(engine, rule, shards)), stream=False)
+    sizes = sizes_in(row.rows for row in measured.select("rows").collect())
+    if all(size.count <= group_rows for size in sizes.values()):
+        return []
     slabs = []
-    for shard in sorted(sizes):
-        inner, far = borders.get(shard, ([], 0))
+    for shard, size in sorted(sizes.items()):
+        wanted = min(MAX_SLABS, size.count // group_rows + 1) if size.count > group_rows else 1
+        far = reach(size.longest_us)
+        inner = borders_of(size.cuts(wanted), 2 * far)
         slabs += [TimeSlab(shard, *ends, far) for ends in itertools.pairwise([INT64_MIN, *inner, INT64_MAX])]
     return slabs
 

@@ -8,14 +8,14 @@ rules with SKIP, where each match depends on all earlier matches, and rules that
 not cut either, as they keep few numbers a key. A group takes about 200 bytes an event.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 
-from whenabouts_cloud.blobs import to_bytes
 from whenabouts_cloud.cep.shard.at_once import matches_of
 from whenabouts_cloud.cep.shard.counted import CountShard, counts_of
 from whenabouts_cloud.cep.shard.events import events_of, moved, schema_of, sources_of
@@ -24,15 +24,14 @@ from whenabouts_cloud.cep.shard.shard import CepShard
 from whenabouts_cloud.cep.shard.views import MARK, RUN, STATE, Views, runs_of
 from whenabouts_cloud.frontier.gateways import Watermark, gateways_of
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
-from whenabouts_cloud.jobs.engine import EngineJob, Mask, Routed, TimeSlab
-from whenabouts_cloud.jobs.landing import belongs_to_any, shard_of_key
+from whenabouts_cloud.jobs.engine import EngineJob, Ints, Mask, Routed, TimeSlab
+from whenabouts_cloud.jobs.sharding import shard_of_key
+from whenabouts_cloud.landing import schema as landing
 from whenabouts_cloud.landing.schema import STAMPED
+from whenabouts_cloud.rules.coverage import covered, encode, of_kinds
 from whenabouts_cloud.rules.model import CepRule, Stream
 from whenabouts_cloud.shard import Shard, StepOutput
 from whenabouts_protocol.reading import NO_EVENT_KINDS
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 
 class Cep(EngineJob[CepRule]):
@@ -53,22 +52,23 @@ class Cep(EngineJob[CepRule]):
     def shards(self, rule: CepRule, shards: int) -> int:
         return shards if rule.pattern.per_key else 1
 
-    def readings(self, rules: Sequence[CepRule], landed: "DataFrame", shards: int) -> "DataFrame":
+    def readings(self, rules: Sequence[CepRule], landed: pa.Table) -> pa.Table:
         """Readings of the streams of all rules, with the columns that any rule needs; attributes are parsed once."""
-        streams = dict.fromkeys(stream for rule in rules for stream in rule.streams)
-        rows = landed.where(~F.col("kind").isin(*NO_EVENT_KINDS)).where(belongs_to_any(streams))
+        streams = list(dict.fromkeys(stream for rule in rules for stream in rule.streams))
+        mine = covered(streams, landed).any(axis=1) & ~of_kinds(landed, NO_EVENT_KINDS)
         if all(rule.pattern.per_key for rule in rules):
-            rows = rows.where(F.col("key").isNotNull())
+            mine &= landed["key"].is_valid().to_numpy()
+        readings = landed if mine.all() else landed.filter(pa.array(mine))
         sources = sorted({name for rule in rules for name in sources_of(rule.plan(), rule.count)})
-        if any(name.startswith("attrs:") for name in sources):
-            rows = rows.withColumn("parsed", F.try_parse_json("attrs"))
-        keyed = any(rule.pattern.per_key for rule in rules)
-        shard = (shard_of_key(shards) if keyed else F.lit(0)).alias("shard")
-        return rows.select(shard, *STAMPED, *(_source(name).alias(name) for name in sources))
+        attributes = [name for name in sources if name.startswith("attrs:")]
+        plain = readings.select([*STAMPED, *(name for name in sources if name not in attributes)])
+        for name, column in _attributes(readings["attrs"], attributes).items():
+            plain = plain.append_column(name, column)
+        return plain
 
     def routed(self, rule: CepRule, readings: pa.Table, shards: int) -> Iterable[Routed]:
         events, row = events_of(rule, rule.plan(), readings)
-        shard = readings["shard"].to_numpy()[row] if rule.pattern.per_key else np.zeros(len(row), np.int64)
+        shard = shard_of_key(events["key"], shards) if rule.pattern.per_key else np.zeros(len(row), np.int64)
         return [Routed("events", events, shard)]
 
     def shard(self, rule: CepRule) -> Shard:
@@ -77,10 +77,15 @@ class Cep(EngineJob[CepRule]):
     def shared(self, rule: CepRule) -> bool:
         return rule.pattern.mode == "causal"
 
-    def shared_rows(self, landed: "DataFrame") -> "DataFrame":
-        """State readings that begin a view, packed."""
-        emitted = landed.where((F.col("kind") == "state") & F.contains("attrs", F.lit(MARK)))
-        return emitted.select(*STATE).mapInArrow(_pack_views, "table string, rows binary")
+    def shared_rows(self, landed: pa.Table) -> Iterable[tuple[str, pa.Table]]:
+        """The views that state readings begin."""
+        emitted = pc.fill_null(pc.match_substring(landed["attrs"].cast(pa.string()), MARK), False)
+        rows = landed.filter(pc.and_(emitted, pa.array(of_kinds(landed, ["state"]))))
+        views = Views()
+        views.add(runs_of(rows.select(STATE).cast(landing.of(*STATE))))
+        known = views.table()
+        if known.num_rows:
+            yield "views", known
 
     def whole(
         self, rule: CepRule, tables: Mapping[str, pa.Table], watermarks: Sequence[Watermark], slab: TimeSlab | None
@@ -92,10 +97,14 @@ class Cep(EngineJob[CepRule]):
             views.add(tables["views"])
         return _matched(rule, tables["events"], views, slab)
 
-    def cut(self, rule: CepRule) -> "tuple[Column, Callable[[int], int]] | None":
+    def reach(self, rule: CepRule) -> Callable[[int], int] | None:
         if rule.count or rule.pattern.skip != "none" or rule.pattern.mode == "causal":
             return None
-        return F.col("t_min"), lambda longest: rule.pattern.window_us + 2 * max(longest, rule.longest_us) + 1
+        return lambda longest: rule.pattern.window_us + 2 * max(longest, rule.longest_us) + 1
+
+    def times(self, rule: CepRule, table: str, rows: pa.Table) -> Ints:
+        times: Ints = rows["t_min"].to_numpy()
+        return times
 
     def inside(self, rule: CepRule, table: str, rows: pa.Table) -> Callable[[TimeSlab], Mask]:
         types = rows["type"].to_numpy()
@@ -115,21 +124,30 @@ class Cep(EngineJob[CepRule]):
 CEP = Cep()
 
 
-def _source(name: str) -> "Column":
-    """Column that a condition reads; for an attribute, its JSON."""
-    if not name.startswith("attrs:"):
-        return F.col(name)
-    path = "$['" + name.removeprefix("attrs:").replace("'", "\\'") + "']"
-    return F.to_json(F.try_variant_get("parsed", path, "variant"))
+def _attributes(column: pa.ChunkedArray, names: Sequence[str]) -> dict[str, pa.DictionaryArray]:
+    """For each `attrs:x` the JSON of attribute x, from JSON objects; each distinct object is parsed once."""
+    if not names:
+        return {}
+    texts = encode(column)
+    objects = [_object(text) for text in texts.dictionary.to_pylist()]
+    columns = {}
+    for name in names:
+        attribute = name.removeprefix("attrs:")
+        values = [json.dumps(one[attribute]) if attribute in one else None for one in objects]
+        columns[name] = pa.DictionaryArray.from_arrays(texts.indices, pa.array(values, pa.string())).cast(pa.string())
+    return columns
 
 
-def _pack_views(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    views = Views()
-    for batch in batches:
-        views.add(runs_of(pa.Table.from_batches([batch])))
-    known = views.table()
-    if known.num_rows:
-        yield pa.RecordBatch.from_pydict({"table": ["views"], "rows": pa.array([to_bytes(known)], pa.binary())})
+def _object(text: str | None) -> dict[str, Any]:
+    try:
+        found = json.loads(text or "null", parse_constant=_no_number)
+    except ValueError:  # not written by the ingest
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"found {text}, which is no JSON")
 
 
 def _matched(rule: CepRule, events: pa.Table, views: Views, slab: TimeSlab | None) -> StepOutput:

@@ -9,27 +9,25 @@ The middle is computed as floor(t_min / 2) + floor(t_max / 2), which cannot over
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import functions as F
 
-from whenabouts_cloud.correlation.pairs import READING, RESULT, condition_of, correlate, without_repeats
+from whenabouts_cloud.correlation.pairs import READING, RESULT, condition_of, correlate, unmatchable, without_repeats
 from whenabouts_cloud.correlation.stream.shard import CorrelationShard
 from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
 from whenabouts_cloud.jobs.engine import EngineJob, Ints, Mask, Routed, TimeSlab
-from whenabouts_cloud.jobs.landing import belongs_to, shard_of_key
+from whenabouts_cloud.jobs.sharding import shard_of_key
+from whenabouts_cloud.landing.scan import encoded
+from whenabouts_cloud.rules.coverage import covered, of_kinds
 from whenabouts_cloud.rules.model import CorrelateRule, Stream
 from whenabouts_cloud.shard import StepOutput
 from whenabouts_protocol.reading import NO_EVENT_KINDS
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
 SIDES = ("a", "b")
+ENCODED = encoded(READING.names)
 
 
 class Correlation(EngineJob[CorrelateRule]):
@@ -42,7 +40,7 @@ class Correlation(EngineJob[CorrelateRule]):
         return RESULT
 
     def tables(self, rule: CorrelateRule) -> Mapping[str, pa.Schema]:
-        return dict.fromkeys(SIDES, READING)
+        return dict.fromkeys(SIDES, ENCODED)
 
     def streams(self, rule: CorrelateRule) -> Sequence[Stream]:
         return rule.a, rule.b
@@ -51,27 +49,27 @@ class Correlation(EngineJob[CorrelateRule]):
         """One shard for all readings where keys are not compared, as then any two readings may pair."""
         return shards if rule.key_equal else 1
 
-    def readings(self, rules: Sequence[CorrelateRule], landed: "DataFrame", shards: int) -> "DataFrame":
-        """Readings of both streams with a column `side`; a reading that belongs to both streams appears twice.
+    def readings(self, rules: Sequence[CorrelateRule], landed: pa.Table) -> pa.Table:
+        """Readings of both streams that can be in a result.
 
-        Readings that can be in no result are omitted: kinds that are no event; also stamps longer than (hi - lo)/ct and,
-        when keys are compared, readings without a key. Readings of a stay where unmatched ones are results.
+        Omitted are kinds that are no event; stamps longer than (hi - lo)/ct and, when keys are compared, readings without a
+        key. Readings of a stay where unmatched ones are results.
         """
         [rule] = rules
-        useful = _short_enough(rule)
-        if rule.key_equal:
-            useful &= F.col("key").isNotNull()
+        sides = covered(self.streams(rule), landed)
+        useful = sides.any(axis=1) & ~unmatchable(rule, landed)
         if rule.kind != "inner":
-            useful |= F.col("side") == 0
-        sides = F.array_compact(F.array(*(F.when(belongs_to(s), F.lit(n)) for n, s in enumerate(self.streams(rule)))))
-        shard = shard_of_key(shards) if rule.key_equal else F.lit(0)
-        events = landed.where(~F.col("kind").isin(*NO_EVENT_KINDS)).drop("kind")
-        return events.withColumns({"side": F.explode(sides), "shard": shard}).where(useful)
+            useful |= sides[:, 0]
+        return landed.filter(pa.array(useful & ~of_kinds(landed, NO_EVENT_KINDS))).drop_columns("kind")
 
     def routed(self, rule: CorrelateRule, readings: pa.Table, shards: int) -> Iterable[Routed]:
+        """A reading that belongs to both streams is in both tables; in that of b only if it can be in a pair."""
+        sides = covered(self.streams(rule), readings)
+        sides[:, 1] &= ~unmatchable(rule, readings)
+        shard = shard_of_key(readings["key"], shards) if rule.key_equal else np.zeros(readings.num_rows, np.int64)
         for number, name in enumerate(SIDES):
-            mine = readings.filter(pc.equal(readings["side"], number))
-            yield Routed(name, mine.select(READING.names).cast(READING), mine["shard"].to_numpy())
+            mine = pa.array(sides[:, number])
+            yield Routed(name, readings.select(READING.names).filter(mine), shard[sides[:, number]])
 
     def shard(self, rule: CorrelateRule) -> CorrelationShard:
         return CorrelationShard(rule)
@@ -97,9 +95,11 @@ class Correlation(EngineJob[CorrelateRule]):
         }
         return StepOutput(rows, counts)
 
-    def cut(self, rule: CorrelateRule) -> "tuple[Column, Callable[[int], int]]":
-        # An arithmetic shift is the floor of the half.
-        return F.shiftright("t_min", 1) + F.shiftright("t_max", 1), lambda _: reach_us(rule)[0]
+    def reach(self, rule: CorrelateRule) -> Callable[[int], int]:
+        return lambda _: reach_us(rule)[0]
+
+    def times(self, rule: CorrelateRule, table: str, rows: pa.Table) -> Ints:
+        return _middles(rows)
 
     def inside(self, rule: CorrelateRule, table: str, rows: pa.Table) -> Callable[[TimeSlab], Mask]:
         middle = _middles(rows)
@@ -123,14 +123,6 @@ def reach_us(rule: CorrelateRule) -> tuple[int, int]:
     """(reach, shift): in a pair, b's middle is within reach of a's middle + shift; includes the rounding of both."""
     condition = condition_of(rule)
     return condition.band(2 * condition.longest_us) // 2 + 3, condition.doubled_centre // 2
-
-
-def _short_enough(rule: CorrelateRule) -> "Column":
-    longest = rule.condition.longest_us
-    if longest > INT64_MAX:
-        return F.lit(True)
-    # A stamp longer than 2^63 us overflows, which gives null.
-    return F.coalesce(F.try_subtract("t_max", "t_min") <= longest, F.lit(False))
 
 
 def _middles(rows: pa.Table) -> Ints:

@@ -1,13 +1,14 @@
 """Interface between the Spark adapters and an engine; all differences between the three engines are behind it.
 
-A job reads the landing, packs readings into rows for shards (`packing`) and gives each shard its tables: the readings of a
-micro-batch (`streaming`), or all readings at once (`batch`), where a shard that is too large is cut in time.
-The engine chooses the readings, converts them to tables and assigns each row to a shard.
+The tasks that read the landing (`source`) pack readings into rows for shards (`packing`); each shard is given its tables:
+the readings of a micro-batch (`streaming`), or all readings (`batch`), where a shard that is too large is cut in time. The
+engine chooses the readings, converts them to tables and assigns each row to a shard. All of this is on Arrow tables, so
+no reading becomes a row of Spark or an object of Python.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,6 @@ import pyarrow as pa
 from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.rules.model import Rule, Stream
 from whenabouts_cloud.shard import Shard, StepOutput
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 AnyRule = TypeVar("AnyRule", bound=Rule)
 Ints = npt.NDArray[np.int64]
@@ -46,7 +44,7 @@ class EngineJob(ABC, Generic[AnyRule]):
     """One engine. Methods run in the driver and in tasks; an engine has no state."""
 
     columns: tuple[str, ...]
-    """Columns of the landing that its rules may read; Spark reads no others."""
+    """Columns of the landing that its rules may read; no others are read."""
 
     waits = False
     """True if the results of a whole landing depend on watermarks."""
@@ -67,12 +65,12 @@ class EngineJob(ABC, Generic[AnyRule]):
         """The streams of the rule; a shard is given a list of watermarks for each."""
 
     @abstractmethod
-    def readings(self, rules: Sequence[AnyRule], landed: "DataFrame", shards: int) -> "DataFrame":
-        """The readings that any rule needs, with the columns that `routed` needs; uses no Python workers."""
+    def readings(self, rules: Sequence[AnyRule], landed: pa.Table) -> pa.Table:
+        """The readings that any rule needs, among landed ones with `columns`, texts encoded; with what `routed` needs."""
 
     @abstractmethod
     def routed(self, rule: AnyRule, readings: pa.Table, shards: int) -> Iterable[Routed]:
-        """The rule's rows of its tables, made from a part of `readings`."""
+        """The rule's rows of its tables, made from `readings`."""
 
     @abstractmethod
     def shard(self, rule: AnyRule) -> Shard:
@@ -97,16 +95,20 @@ class EngineJob(ABC, Generic[AnyRule]):
         """True if every shard of the rule is given `shared_rows`."""
         return False
 
-    def shared_rows(self, landed: "DataFrame") -> "DataFrame":
-        """Rows of `table` and `rows` (`packing`) for all shards of rules that are `shared`."""
+    def shared_rows(self, landed: pa.Table) -> Iterable[tuple[str, pa.Table]]:
+        """Tables, by name, that all shards of rules that are `shared` are given, from landed readings."""
         raise NotImplementedError
 
-    def cut(self, rule: AnyRule) -> "tuple[Column, Callable[[int], int]] | None":
-        """Time column and reach for cutting the shards of a batch; None if one result can hold readings any time apart.
+    def reach(self, rule: AnyRule) -> Callable[[int], int] | None:
+        """The reach of a slab (`TimeSlab`) as a function of the longest stamp, both in us.
 
-        The reach of a slab (`TimeSlab`) is a function of the longest stamp, both in us.
+        None if one result can hold readings any time apart: then shards are not cut.
         """
         return None
+
+    def times(self, rule: AnyRule, table: str, rows: pa.Table) -> Ints:
+        """The time by which rows of a table are cut, us since 1970 UTC."""
+        raise NotImplementedError
 
     def inside(self, rule: AnyRule, table: str, rows: pa.Table) -> Callable[[TimeSlab], Mask]:
         """A function that marks the rows of a table that a slab needs."""

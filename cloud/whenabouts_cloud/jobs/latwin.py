@@ -9,24 +9,19 @@ A shard's readings are held in memory whole, at about 1 kB each; take more shard
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import functions as F
 
 from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.jobs.engine import EngineJob, Routed, TimeSlab
-from whenabouts_cloud.jobs.landing import belongs_to_any
 from whenabouts_cloud.latwin.shard.report import COLUMNS, INVALID, REPORT, reports_of
 from whenabouts_cloud.latwin.shard.results import RESULT
 from whenabouts_cloud.latwin.shard.shard import LatwinShard
+from whenabouts_cloud.rules.coverage import covered, of_kinds
 from whenabouts_cloud.rules.model import LatwinRule, Stream
 from whenabouts_cloud.shard import StepOutput
 from whenabouts_protocol.group_state import KIND
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 class Latwin(EngineJob[LatwinRule]):
@@ -48,10 +43,10 @@ class Latwin(EngineJob[LatwinRule]):
         """All streams count as one."""
         return [0]
 
-    def readings(self, rules: Sequence[LatwinRule], landed: "DataFrame", shards: int) -> "DataFrame":
+    def readings(self, rules: Sequence[LatwinRule], landed: pa.Table) -> pa.Table:
         """The state readings of the rule's streams."""
         streams = [stream for rule in rules for stream in rule.streams]
-        return landed.where(F.col("kind") == KIND).where(belongs_to_any(streams)).select(*COLUMNS)
+        return landed.filter(pa.array(covered(streams, landed).any(axis=1) & of_kinds(landed, [KIND])))
 
     def routed(self, rule: LatwinRule, readings: pa.Table, shards: int) -> Iterable[Routed]:
         reports, invalid = reports_of(rule, readings)

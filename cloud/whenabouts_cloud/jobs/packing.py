@@ -1,15 +1,15 @@
 """Packs readings for Spark's shuffle, many to a row.
 
-A row of a shuffle costs Spark more than a reading costs an engine. So the task that reads readings makes the rows of an
-engine's tables and packs those of one group as one Arrow IPC stream; Spark shuffles, groups and returns to Python only a few
-such rows. A group is a shard of a rule, or in a batch a slab of a shard. Watermarks are packed in the same way.
+A row of a shuffle costs Spark more than a reading costs an engine. So the task that reads files makes the rows of an
+engine's tables for all rules and packs those of one group as one Arrow IPC stream; Spark shuffles, groups and returns to
+Python only a few such rows. A group is a shard of a rule, or in a batch a slab of a shard. Watermarks are packed likewise.
 """
 
-import functools
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Any, Generic
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +18,10 @@ from whenabouts_cloud.blobs import to_bytes
 from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.jobs.engine import AnyRule, EngineJob, Ints, Routed
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 PACKED = "group int, table string, rows binary"
 MAX_SHARDS = 1024  # of a rule
 WATERMARKS = "watermarks"
+COMPLETE = "watermarks of what is here"  # they take effect at once
 WATERMARK = pa.schema([("gateway", pa.string()), ("stream", pa.int32()), ("frontier_us", pa.int64())])
 _ROW = pa.schema([("group", pa.int32()), ("table", pa.string()), ("rows", pa.binary())])
 
@@ -46,25 +44,55 @@ def by_shard(number: int, routed: Routed) -> Iterable[tuple[Ints, Ints]]:
     return [(np.arange(len(routed.shard)), number * MAX_SHARDS + routed.shard)]
 
 
-def packed(
-    engine: EngineJob[AnyRule],
-    rules: Mapping[int, AnyRule],
-    readings: "DataFrame",
-    shards: int,
-    place: Place = by_shard,
-) -> "DataFrame":
-    """Pack a frame of `EngineJob.readings` for rules by number; returns PACKED rows."""
-    return readings.mapInArrow(functools.partial(_pack, engine, dict(rules), shards, place), PACKED)
+@dataclass(frozen=True)
+class Packing(Generic[AnyRule]):
+    """What tasks do with what they read: rules by number, shards of each, where rows go, groups with `shared_rows`."""
 
+    engine: EngineJob[AnyRule]
+    rules: Mapping[int, AnyRule]
+    shards: int
+    place: Place = by_shard
+    sharing: Sequence[int] = ()
+    gone: Sequence[int] = ()
 
-def packed_watermarks(
-    engine: EngineJob[AnyRule], rules: Mapping[int, AnyRule], gone: Sequence[int], watermarks: "DataFrame", shards: int
-) -> "DataFrame":
-    """Pack a frame of `landing.follow_watermarks`: every group of a rule gets the watermarks that count for the rule.
+    def readings(self, landed: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Pack landed readings for the groups of all rules; yields batches of PACKED rows."""
+        readings = self.engine.readings(list(self.rules.values()), landed)
+        for number, rule in self.rules.items():
+            for routed in self.engine.routed(rule, readings, self.shards):
+                for at, group in self.place(number, routed):
+                    for one, rows in _by_group(routed.rows, at, group):
+                        yield packed_row(one, routed.table, to_bytes(rows))
+        for name, rows in self.engine.shared_rows(landed) if self.sharing else ():
+            for one in self.sharing:
+                yield packed_row(one, name, to_bytes(rows))
 
-    Each group of a rule in `gone` gets an empty row, so that its state can be removed. Returns PACKED rows.
-    """
-    return watermarks.mapInArrow(functools.partial(_spread, engine, dict(rules), gone, shards), PACKED)
+    def watermarks(self, said: Iterable[Mapping[str, Any]], complete: bool) -> Iterator[pa.RecordBatch]:
+        """Pack watermarks of gateways (`scan.frontiers_in`): every group of a rule gets those that count for the rule.
+
+        complete: all that they cover is packed too, so they take effect at once. Each group of a rule in `gone` gets an
+        empty row, so that its state can be removed.
+        """
+        latest: dict[tuple[str, str, tuple[str, ...]], int] = {}
+        for one in said:
+            name = one["site"], one["gateway"], tuple(one["streams"])
+            latest[name] = max(one["frontier_us"], latest.get(name, one["frontier_us"]))
+        for number, rule in self.rules.items():
+            watermarks = [
+                (f"{site}/{gateway}", stream, us)
+                for (site, gateway, streams), us in latest.items()
+                for stream in self.engine.heard(rule, site, gateway, streams)
+            ]
+            if watermarks:
+                columns = [
+                    pa.array(x, field.type) for x, field in zip(zip(*watermarks, strict=True), WATERMARK, strict=True)
+                ]
+                blob = to_bytes(pa.table(columns, schema=WATERMARK))
+                for shard in range(self.engine.shards(rule, self.shards)):
+                    yield packed_row(group_of(number, shard), COMPLETE if complete else WATERMARKS, blob)
+        for number in self.gone if latest else ():
+            for shard in range(self.shards):
+                yield packed_row(group_of(number, shard), "", b"")
 
 
 def packed_row(group: int, table: str, rows: bytes) -> pa.RecordBatch:
@@ -82,7 +110,7 @@ def tables_of(
     for name, blob in rows:
         parts[name].append(pa.ipc.open_stream(blob).read_all())
     watermarks: list[list[Watermark]] = [[] for _ in engine.streams(rule)]
-    for table in parts.pop(WATERMARKS, []):
+    for table in [*parts.pop(WATERMARKS, []), *parts.pop(COMPLETE, [])]:
         for gateway, stream, us in zip(*(column.to_pylist() for column in table.columns), strict=True):
             watermarks[stream].append((gateway, us))
     # Unify the dictionaries of the parts, so that later steps see one chunk.
@@ -90,18 +118,6 @@ def tables_of(
         name: pa.concat_tables([schema.empty_table(), *parts[name]]).unify_dictionaries().combine_chunks()
         for name, schema in engine.tables(rule).items()
     }, watermarks
-
-
-def _pack(
-    engine: EngineJob[AnyRule], rules: dict[int, AnyRule], shards: int, place: Place, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        readings = pa.Table.from_batches([batch])
-        for number, rule in rules.items():
-            for routed in engine.routed(rule, readings, shards):
-                for at, group in place(number, routed):
-                    for one, rows in _by_group(routed.rows, at, group):
-                        yield packed_row(one, routed.table, to_bytes(rows))
 
 
 def _by_group(rows: pa.Table, at: Ints, group: Ints) -> Iterator[tuple[int, pa.Table]]:
@@ -112,30 +128,3 @@ def _by_group(rows: pa.Table, at: Ints, group: Ints) -> Iterator[tuple[int, pa.T
     changes = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
     for begin, end in itertools.pairwise([0, *changes.tolist(), len(ordered)] if len(ordered) else []):
         yield int(ordered[begin]), rows.slice(begin, end - begin)
-
-
-def _spread(
-    engine: EngineJob[AnyRule],
-    rules: dict[int, AnyRule],
-    gone: Sequence[int],
-    shards: int,
-    batches: Iterator[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        said = batch.to_pylist()
-        for number, rule in rules.items():
-            watermarks = [
-                (f"{one['site']}/{one['gateway']}", stream, one["frontier_us"])
-                for one in said
-                for stream in engine.heard(rule, one["site"], one["gateway"], one["streams"])
-            ]
-            if watermarks:
-                columns = [
-                    pa.array(x, field.type) for x, field in zip(zip(*watermarks, strict=True), WATERMARK, strict=True)
-                ]
-                blob = to_bytes(pa.table(columns, schema=WATERMARK))
-                for shard in range(engine.shards(rule, shards)):
-                    yield packed_row(group_of(number, shard), WATERMARKS, blob)
-        for number in gone if batch.num_rows else ():
-            for shard in range(shards):
-                yield packed_row(group_of(number, shard), "", b"")

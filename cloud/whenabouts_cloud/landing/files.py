@@ -72,8 +72,6 @@ def read_footer(file: Path) -> Footer:
             raise DamagedFileError(f"found no column {name}, expected the columns of readings")
         if at >= 0 and not _same_type(columns.field(at).type, SCHEMA.field(name).type):
             raise DamagedFileError(f"found {name} as {columns.field(at).type}, expected {SCHEMA.field(name).type}")
-    if ranges is None and number_of(file.name) is not None:
-        raise DamagedFileError("found no numbers in its metadata, expected those of a file of the ingest")
     return Footer(data.num_rows, ranges)
 
 

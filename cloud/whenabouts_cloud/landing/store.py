@@ -30,11 +30,11 @@ COPIED = 1 << 20
 
 
 class Entry(NamedTuple):
-    """A file or folder in a listing; a folder's size is 0."""
+    """A file or folder in a listing. mtime_ns: when a file was last changed, -1 if the listing does not say it."""
 
     name: str
-    size: int
     is_folder: bool
+    mtime_ns: int = -1
 
 
 @dataclass(frozen=True)
@@ -73,17 +73,17 @@ class Store:
         return Store(f"{self.uri}/{name}") if name else self
 
     def entries(self, folder: str = "") -> list[Entry]:
-        """The files and folders of a folder, in any order; none if it does not exist. A local file has size -1."""
+        """The files and folders of a folder, in any order; none if it does not exist."""
         if self.local is not None:
             try:
                 with os.scandir(self.local / folder) as found:
-                    return [Entry(one.name, -1, True) if one.is_dir() else Entry(one.name, -1, False) for one in found]
+                    return [Entry(one.name, one.is_dir()) for one in found]
             except (FileNotFoundError, NotADirectoryError):
                 return []
         system, root = self._place
         selector = fs.FileSelector(f"{root}/{folder}".rstrip("/"), allow_not_found=True)
         return [
-            Entry(one.base_name, one.size or 0, one.type == fs.FileType.Directory)
+            Entry(one.base_name, one.type == fs.FileType.Directory, one.mtime_ns if one.mtime_ns is not None else -1)
             for one in system.get_file_info(selector)
         ]
 
@@ -94,6 +94,15 @@ class Store:
         system, root = self._place
         found = system.get_file_info([f"{root}/{path}" for path in paths])
         return [one.size if one.type == fs.FileType.File else None for one in found]
+
+    def changed_ns(self, path: str) -> int | None:
+        """When a local file or the names in a local folder were last changed; None elsewhere, and without one."""
+        if self.local is None:
+            return None
+        try:
+            return (self.local / path).stat().st_mtime_ns
+        except (FileNotFoundError, NotADirectoryError):
+            return None
 
     def exists(self) -> bool:
         """True if the folder exists, or anything lies below it."""
@@ -169,6 +178,13 @@ class Store:
         system, root = self._place
         with contextlib.suppress(FileNotFoundError):
             system.delete_dir(f"{root}/{folder}")
+
+    def place(self, path: str) -> tuple[fs.FileSystem, str]:
+        """The file system of pyarrow, and the path of a file in it."""
+        if self.local is not None:
+            return fs.LocalFileSystem(), str(self.local / path)
+        system, root = self._place
+        return system, f"{root}/{path}"
 
     @property
     def _place(self) -> tuple[fs.FileSystem, str]:

@@ -1,7 +1,7 @@
-"""Joins in time for any Spark program: probabilities as column expressions, and two ways to join large frames.
+"""For any Spark program: the landing as a data source, and joins in time, as column expressions and of large frames.
 
 `sorted_files` and `file_slabs` read time-ordered Parquet without a shuffle, `native` joins any two frames. Importing this
-package starts nothing and does not import pyspark; the names below are loaded from `probability_columns` at first use.
+package starts nothing and does not import pyspark; the names below are loaded at first use.
 
     from whenabouts_cloud.spark import within_probability
     near = pairs.where(within_probability("a_min", "a_max", "b_min", "b_max", 1_000_000) >= 0.8)
@@ -10,6 +10,7 @@ package starts nothing and does not import pyspark; the names below are loaded f
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from whenabouts_cloud.spark.landing_source import LandingSource
     from whenabouts_cloud.spark.probability_columns import (
         between_at_least,
         between_probability,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "LandingSource",
     "within_probability",
     "deadline_probability",
     "delay_probability",
@@ -38,4 +40,5 @@ if not TYPE_CHECKING:
         """Load a name of `__all__` with its module."""
         from whenabouts_protocol.lazy import load
 
-        return load(__name__, name, (("probability_columns", " ".join(__all__)),))
+        homes = (("landing_source", __all__[0]), ("probability_columns", " ".join(__all__[1:])))
+        return load(__name__, name, homes)

@@ -28,6 +28,7 @@ from whenabouts_cloud.landing import schema as landing
 from whenabouts_cloud.landing.schema import STAMPED
 from whenabouts_cloud.pattern.expressions import FIELDS, split_column
 from whenabouts_cloud.pattern.plan import Plan
+from whenabouts_cloud.rules.coverage import TEXT, covered, encode
 from whenabouts_cloud.rules.model import CepRule, Count
 
 Ints = npt.NDArray[np.int64]
@@ -35,7 +36,6 @@ Floats = npt.NDArray[np.float64]
 
 CODE_BITS = 53  # bits of a text's code, which a double holds exactly
 
-TEXT = pa.dictionary(pa.int32(), pa.string())
 ENCODED = ("site", "gateway", "stream")  # few distinct texts; the engine itself encodes keys
 EVENT = pa.schema(
     [("type", pa.int16()), *(f.with_type(TEXT) if f.name in ENCODED else f for f in landing.of(*STAMPED))]
@@ -81,8 +81,8 @@ def schema_of(plan: Plan, count: Count | None = None) -> pa.Schema:
 
 def events_of(rule: CepRule, plan: Plan, readings: pa.Table) -> tuple[pa.Table, Ints]:
     """The events (`schema_of`) of a reading table (STAMPED and `sources_of`), and the row of each event's reading."""
-    encoded = {name: encode(readings[name]) for name in ("site", "gateway", "stream")}
-    row, types = _covered(rule, *encoded.values())
+    encoded = {name: encode(readings[name]) for name in ENCODED}
+    row, types = np.nonzero(covered(rule.streams, readings))
     if rule.pattern.per_key:
         keyed = readings["key"].is_valid().to_numpy()[row]
         row, types = row[keyed], types[keyed]
@@ -128,17 +128,6 @@ def beyond_time(events: pa.Table) -> npt.NDArray[np.bool_]:
     return beyond
 
 
-def encode(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    """Dictionary-encode a column of text."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-        if isinstance(column, pa.ChunkedArray):  # in an older pyarrow, for no or several chunks
-            column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    if pa.types.is_dictionary(column.type):
-        return column.cast(TEXT)
-    return column.cast(pa.string()).dictionary_encode()
-
-
 def text_code(text: str) -> float:
     """The number of a text in conditions between events."""
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
@@ -148,29 +137,6 @@ def text_code(text: str) -> float:
 def _read(plan: Plan) -> list[str]:
     """Columns of conditions besides the stamps, which are always present."""
     return [name for name in plan.attributes if name not in STAMPS]
-
-
-def _covered(rule: CepRule, *names: pa.DictionaryArray) -> tuple[Ints, Ints]:
-    """(row, type) of every event, in the order of rows; each triple of site, gateway and stream is checked once."""
-    sites, gateways, streams = (name.dictionary.to_pylist() for name in names)
-    site, gateway, stream = map(codes, names)
-    if all(one.gateway is None for one in rule.streams):
-        gateways, gateway = [""], np.zeros_like(gateway)  # few triples
-    triple = (site * max(len(gateways), 1) + gateway) * max(len(streams), 1) + stream
-    distinct = pa.array(triple).dictionary_encode()
-    covers = np.zeros((max(len(distinct.dictionary), 1), len(rule.streams)), bool)
-    for n, packed in enumerate(distinct.dictionary.to_pylist()):
-        rest, at_stream = divmod(packed, len(streams))
-        at_site, at_gateway = divmod(rest, len(gateways))
-        covers[n] = [one.matches(sites[at_site], gateways[at_gateway], streams[at_stream]) for one in rule.streams]
-    row, types = np.nonzero(covers[codes(distinct)])
-    return row, types
-
-
-def codes(column: pa.DictionaryArray) -> Ints:
-    """The indices of an encoded column without nulls."""
-    numbers: Ints = column.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return numbers
 
 
 def _numbers(name: str, column: pa.ChunkedArray, texts: bool = True) -> Floats:

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whenabouts_cloud.blobs import of_bytes, to_bytes
-from whenabouts_cloud.cep.shard.events import EVENT, Ints, codes, encode, moved
+from whenabouts_cloud.cep.shard.events import EVENT, Ints, moved
+from whenabouts_cloud.rules.coverage import codes, encode
 from whenabouts_cloud.rules.model import CepRule
 
 _NUMBERS = ("index", "type", "source", "stream", "seq", "t_min", "t_max", "key")

@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whenabouts_cloud.cep.shard.events import Ints, codes, encode
 from whenabouts_cloud.cep.uncertain.causal import Clocks
 from whenabouts_cloud.landing.schema import IDENTITY
+from whenabouts_cloud.rules.coverage import Ints, codes, encode
 
 PER_BOOT = 256
 PER_GATEWAY = 16

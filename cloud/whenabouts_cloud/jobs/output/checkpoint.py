@@ -1,8 +1,7 @@
 """Reads Spark's checkpoint of a query: which input a micro-batch has, and whether the checkpoint is older than the results.
 
-    _checkpoint/offsets/12       begun micro-batches: how far each source is read
+    _checkpoint/offsets/12       begun micro-batches: how far the landing is read
     _checkpoint/commits/12       finished ones
-    _checkpoint/sources/0/7      files that a source has found, as JSON lines; `9.compact` repeats those before it
     _checkpoint/state/           rows kept between micro-batches
 
 Spark renames these files into place and syncs none of them, so a power cut can lose the newest ones or leave them empty. The
@@ -19,14 +18,6 @@ from typing import Any, NamedTuple
 
 CHECKPOINT = "_checkpoint"
 NONE = "-"  # in a file of offsets: nothing is known of the source
-
-
-class SourceFile(NamedTuple):
-    """A file of a micro-batch's input: number of its source, its path as Spark writes it, and when it was written, in ms."""
-
-    source: int
-    path: str
-    written_ms: int
 
 
 class LostCheckpointError(ValueError):
@@ -80,26 +71,21 @@ def check_same_input(out: Path, folder: Path, found: str | None, digest: str) ->
         )
 
 
-def input_of(checkpoint: Path, batch_id: int) -> list[SourceFile]:
-    """The files of a micro-batch that has begun, from all sources, sorted. Reads only the logs of these files."""
-    before, now = (_offsets(checkpoint / "offsets" / str(number)) for number in (batch_id - 1, batch_id))
-    files = []
-    for source, upto in enumerate(now):
-        since = before[source] if source < len(before) else -1
-        log = checkpoint / "sources" / str(source)
-        for number in range(since + 1, upto + 1):
-            files += [
-                SourceFile(source, one["path"], one["timestamp"])
-                for one in _entries(log, number)
-                if one["batchId"] == number
-            ]
-    return sorted(files)
+class Input(NamedTuple):
+    """What a micro-batch reads: from one offset of the landing to another (`landing.history`)."""
+
+    start: dict[str, Any]
+    end: dict[str, Any]
+
+    @property
+    def digest(self) -> str:
+        """Digest of the two offsets: the files between them never change."""
+        return blake2b(json.dumps(self, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
-def digest_of(files: list[SourceFile]) -> str:
-    """Digest of an input. Paths count from the last folder on, so that a landing may be moved as a whole."""
-    text = json.dumps([(one.source, one.path.split("/")[-2:], one.written_ms) for one in files])
-    return blake2b(text.encode(), digest_size=16).hexdigest()
+def input_of(checkpoint: Path, batch_id: int) -> Input:
+    """The input of a micro-batch that has begun."""
+    return Input(*(_offset(checkpoint / "offsets" / str(number)) for number in (batch_id - 1, batch_id)))
 
 
 def _begin_again(out: Path) -> str:
@@ -117,22 +103,16 @@ def _newest(log: Path) -> int:
     return max((int(name) for name in names if name.isdecimal()), default=-1)
 
 
-def _offsets(file: Path) -> list[int]:
-    """How far each source is read after a micro-batch: number of the last file of its log, -1 for none."""
+def _offset(file: Path) -> dict[str, Any]:
+    """How far the landing is read after a micro-batch; nothing before the first one."""
     if not file.exists():
-        return []
-    return [-1 if line == NONE else json.loads(line)["logOffset"] for line in file.read_text().splitlines()[2:]]
-
-
-def _entries(log: Path, number: int) -> list[dict[str, Any]]:
-    for name in (str(number), f"{number}.compact"):
-        if (log / name).exists():
-            return [json.loads(line) for line in (log / name).read_text().splitlines()[1:]]
-    raise LostCheckpointError(f"checkpoint {log}: found no file {number}, expected the one that the offsets name")
+        return {}
+    line = file.read_text().splitlines()[2]
+    return {} if line == NONE else dict(json.loads(line))
 
 
 def _remove_unfinished(checkpoint: Path) -> None:
-    logs = [checkpoint / "offsets", checkpoint / "commits", *checkpoint.glob("sources/*")]
+    logs = [checkpoint / "offsets", checkpoint / "commits"]
     for log in logs:
         while (newest := _newest(log)) >= 0:
             file = log / f"{newest}.compact" if (log / f"{newest}.compact").exists() else log / str(newest)
@@ -140,11 +120,6 @@ def _remove_unfinished(checkpoint: Path) -> None:
                 break
             _remove(file)
     offsets = checkpoint / "offsets"
-    while (newest := _newest(offsets)) >= 0:
-        reached = (_newest(checkpoint / "sources" / str(n)) for n in range(len(_offsets(offsets / str(newest)))))
-        if all(upto <= found for upto, found in zip(_offsets(offsets / str(newest)), reached, strict=True)):
-            break
-        _remove(offsets / str(newest))
     while (newest := _newest(checkpoint / "commits")) > _newest(offsets):
         _remove(checkpoint / "commits" / str(newest))
 

@@ -3,10 +3,9 @@
     OUT/_left_out.json                  their paths below the landing; written before the micro-batch that lacks them
     LANDING/_damaged/left_out/          an empty file for each, if it can be written: `landing check` reads them
 
-Spark fails at a damaged file, but ignores one that is empty or gone, and takes a missing column for nulls. So the end of
-each new file is read before a micro-batch, some 0.3 ms a file, and all of it if Spark fails. The query then ends and is
-started again without the damaged files. The list keeps a micro-batch that is repeated as it was. Spark never reads a name
-twice: a file that is repaired, or put back, gets a new name by `landing check --repair`.
+The end of each new file is read before a micro-batch, some 0.3 ms a file, and all of it if a task could not read it. The
+query then ends and is started again without the damaged files. The list keeps a micro-batch that is repeated as it was. Jobs
+never read a number twice: a file that is repaired, or put back, gets a new one by `landing check --repair`.
 """
 
 import json
@@ -15,16 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote
 
 from whenabouts_cloud.durable import write_durably
-from whenabouts_cloud.jobs.output.checkpoint import SourceFile
 from whenabouts_cloud.landing.files import LEFT_OUT_DIR, DamagedFileError, check_file, data_files, read_footer
-from whenabouts_cloud.landing.schema import FRONTIER_DIR
 
 LEFT_OUT = "_left_out.json"
 READERS = 4  # files that are read at a time
-UNREADABLE = "FAILED_READ_FILE"  # Spark's name for the error
+UNREADABLE = "DamagedFileError"  # in what Spark reports of a task that has met one
 
 
 class DamagedInputError(Exception):
@@ -49,18 +45,14 @@ class LeftOut:
         except FileNotFoundError:
             return []
 
-    def check(self, files: Iterable[SourceFile], whole: bool = False) -> None:
-        """Check the new files of a micro-batch, their footers or the whole files.
+    def check(self, new: Iterable[str], whole: bool = False) -> None:
+        """Check the new files of a micro-batch by their paths below the landing: their footers, or the whole files.
 
         Raises:
             DamagedInputError: some are damaged; they are on the list now.
         """
         known = self.names()
-        root = f"{self.landing.resolve()}/"
-        paths = (unquote(one.path).removeprefix("file:") for one in files)
-        names = [f"/{path.lstrip('/')}".removeprefix(root) for path in paths]
-        new = [name for name in names if not name.startswith(f"{FRONTIER_DIR}/") and name not in known]
-        problems = damaged(self.landing, new, whole)
+        problems = damaged(self.landing, [name for name in new if name not in known], whole)
         if problems:
             write_durably(self.out / LEFT_OUT, json.dumps([*known, *problems]).encode())
             note_left_out(self.landing, problems)

@@ -7,7 +7,7 @@
                                     "expired b"; for matches it is "late", or "beyond time" for a stamp out of range. A
                                     repeat whose original has been evicted is also reported as late
     OUT/_late_effects/batch=00000012/   matches that late readings would have added or removed: see `status`
-    .../batch=00000012/_input.json  digest of the names of the batch's input files
+    .../batch=00000012/_input.json  digest of the offsets of the batch's input
     OUT/.tmp-*                      unfinished files of this process and of tasks (`task_files`)
     OUT/_checkpoint/                Spark's offsets and state
     OUT/_left_out.json              damaged files of the landing (`left_out`)
@@ -42,14 +42,15 @@ import pyarrow.parquet as pq
 from whenabouts_cloud.durable import make_folder, sync, sync_file_system, write_durably
 from whenabouts_cloud.jobs.output.checkpoint import (
     CHECKPOINT,
-    SourceFile,
+    Input,
     check_same_input,
     checkpoint_of,
-    digest_of,
     input_of,
 )
 from whenabouts_cloud.jobs.output.left_out import UNREADABLE, LeftOut
 from whenabouts_cloud.jobs.output.task_files import RESULTS, Make, TaskFiles, TaskRecords
+from whenabouts_cloud.landing.history import History, readings_of
+from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.rules.model import Rule
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 MARKER = "_job.json"
-MARKER_VERSION = 5
+MARKER_VERSION = 6
 INPUT = "_input.json"  # in the folder of a batch
 MADE, EARLIER, TASK_FILES = ".tmp-batch", ".tmp-earlier", ".tmp-parts"
 
@@ -88,6 +89,7 @@ class ResultSink:
         left_out: LeftOut | None = None,
     ) -> None:
         self._left_out = left_out
+        self._history = None if left_out is None else History(Store.at(left_out.landing))
         self._schema = schema
         self._out = out
         self._report, self._failed = report, failed
@@ -120,7 +122,7 @@ class ResultSink:
     def _publish(self, frame: "DataFrame", batch_id: int) -> None:
         began_s = time.monotonic()
         read = input_of(self._out / CHECKPOINT, batch_id)
-        digest = digest_of(read)
+        digest = read.digest
         for folder in (self._out, *self._out.glob("_*")):
             made = batch_folder(folder, batch_id)
             if made.exists():
@@ -138,9 +140,10 @@ class ResultSink:
         if self._report:
             self._report(batch_id, published, records.counts, time.monotonic() - began_s)
 
-    def _computed(self, frame: "DataFrame", files: list[SourceFile]) -> TaskRecords:
-        if self._left_out is None:
+    def _computed(self, frame: "DataFrame", read: Input) -> TaskRecords:
+        if self._left_out is None or self._history is None:
             return self._files.collect(frame)
+        files = [one.path for one in readings_of(self._history.pieces(read.start, read.end))]
         self._left_out.check(files)
         try:
             return self._files.collect(frame)

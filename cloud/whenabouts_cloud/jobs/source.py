@@ -1,0 +1,177 @@
+"""The data source of jobs: tasks read files of the landing and hand packed rows (`packing`) to Spark.
+
+Its offsets are those of `spark.landing_source`. Readings of several small files are packed together. The watermarks of a
+micro-batch are packed by one task.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+
+from whenabouts_cloud.frontier.gateways import Watermark
+from whenabouts_cloud.jobs.packing import PACKED
+from whenabouts_cloud.landing.history import History, Piece, frontiers_of, readings_of
+from whenabouts_cloud.landing.scan import encoded, frontiers_in, read_piece
+from whenabouts_cloud.landing.store import Store
+from whenabouts_cloud.spark.landing_source import Pieces, tasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+TASK_BYTES = 4 << 20  # of files, about: a task costs some 10 ms
+PACKED_ROWS = 1 << 18  # readings that are packed together: bounds the memory of a task
+
+
+class Work(Protocol):
+    """What a task does with what it has read."""
+
+    def readings(self, landed: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Rows of PACKED from landed readings."""
+        ...
+
+    def watermarks(self, said: Iterable[Mapping[str, Any]], complete: bool) -> Iterator[pa.RecordBatch]:
+        """Rows of PACKED from watermarks; complete: all that they cover has been read."""
+        ...
+
+
+@dataclass
+class Frontiers(InputPartition):
+    """Files of frontiers that one task reads."""
+
+    pieces: list[Piece]
+    complete: bool
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a job reads: the landing, the columns, the files that it leaves out (paths below the landing), the work."""
+
+    landing: Store
+    columns: Sequence[str]
+    left_out: frozenset[str]
+    work: Work
+    max_bytes: int | None = None  # of the files of a micro-batch
+
+    def partitions(self, pieces: Sequence[Piece]) -> list[InputPartition]:
+        """Divide files of readings among tasks."""
+        wanted = [one for one in readings_of(list(pieces)) if one.path not in self.left_out]
+        return list(tasks(self.landing, wanted, TASK_BYTES))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Do the work of a task."""
+        if isinstance(partition, Frontiers):
+            yield from self.work.watermarks(frontiers_in(self.landing, partition.pieces), partition.complete)
+            return
+        schema, read, count = encoded(self.columns), list[pa.Table](), 0
+        for piece in partition.pieces if isinstance(partition, Pieces) else ():
+            table = read_piece(self.landing, piece, schema)
+            read, count = [*read, table], count + table.num_rows
+            if count >= PACKED_ROWS:
+                yield from self.work.readings(pa.concat_tables(read))
+                read, count = [], 0
+        if count:
+            yield from self.work.readings(pa.concat_tables(read))
+
+
+class _Whole(DataSourceReader):
+    """All that is in the landing."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return self._reading.partitions(everything(self._reading.landing))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._reading.read(partition)
+
+
+class _Growing(DataSourceStreamReader):
+    """What lands, with the watermarks of gateways."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._history: History | None = None  # of the process that plans; tasks have none
+
+    @property
+    def history(self) -> History:
+        if self._history is None:
+            self._history = History(self._reading.landing)
+        return self._history
+
+    def initialOffset(self) -> dict[str, Any]:
+        return {}
+
+    def getDefaultReadLimit(self) -> Any:
+        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
+
+        most = self._reading.max_bytes
+        return ReadAllAvailable() if most is None else ReadMaxBytes(most)
+
+    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
+        return {**start, **self.history.latest(start, getattr(limit, "max_bytes", None))}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        pieces = self.history.pieces(start, end)
+        frontiers = frontiers_of(pieces)
+        # Those of older versions have no number, which would say what they cover; those of another ingest may cover more.
+        complete = len(end) == 1 and all(one.hour for one in frontiers)
+        return [*self._reading.partitions(pieces), *([Frontiers(frontiers, complete)] if frontiers else [])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._reading.read(partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self.history.forget(end)
+
+
+class _Source(DataSource):
+    """A data source of one frame."""
+
+    reading: ClassVar[Reading]
+    label: ClassVar[str]
+
+    @classmethod
+    def name(cls) -> str:
+        return cls.label
+
+    def schema(self) -> str:
+        return PACKED
+
+    def reader(self, schema: "StructType") -> DataSourceReader:
+        return _Whole(self.reading)
+
+    def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
+        return _Growing(self.reading)
+
+
+def packed_frame(spark: "SparkSession", reading: Reading, stream: bool) -> "DataFrame":
+    """The frame of PACKED rows of a landing, whole or as a stream."""
+    label = f"whenabouts_{uuid4().hex}"
+    spark.dataSource.register(
+        type("Source", (_Source,), {"reading": reading, "label": label, "__module__": "__main__"})
+    )
+    return (spark.readStream if stream else spark.read).format(label).load()
+
+
+def everything(landing: Store) -> list[Piece]:
+    """All files in a landing."""
+    history, pieces, start = History(landing), list[Piece](), dict[str, Any]()
+    while (end := history.latest(start)) != start:
+        pieces += history.pieces(start, end)
+        history.forget(start := end)
+    return pieces
+
+
+def latest_watermarks(landing: Store) -> list[Watermark]:
+    """The latest watermark of each gateway in a landing."""
+    latest: dict[str, int] = {}
+    for one in frontiers_in(landing, frontiers_of(everything(landing))):
+        name = f"{one['site']}/{one['gateway']}"
+        latest[name] = max(one["frontier_us"], latest.get(name, one["frontier_us"]))
+    return list(latest.items())

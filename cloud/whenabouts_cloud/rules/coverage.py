@@ -1,0 +1,58 @@
+"""Which readings belong to which streams, for whole tables: every distinct triple of names is compared once."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from whenabouts_cloud.rules.model import Stream
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+TEXT = pa.dictionary(pa.int32(), pa.string())
+
+
+def covered(streams: Sequence[Stream], readings: pa.Table) -> Mask:
+    """(readings, streams): True where a reading belongs to a stream. Needs the columns site, gateway and stream."""
+    site, gateway, stream = (encode(readings[name]) for name in ("site", "gateway", "stream"))
+    named = [one.dictionary.to_pylist() for one in (site, gateway, stream)]
+    places = [codes(site), codes(gateway), codes(stream)]
+    if all(one.gateway is None for one in streams):
+        named[1], places[1] = [""], np.zeros_like(places[1])  # few triples
+    (sites, gateways, names), (at_site, at_gateway, at_stream) = named, places
+    triple = (at_site * max(len(gateways), 1) + at_gateway) * max(len(names), 1) + at_stream
+    distinct = pa.array(triple).dictionary_encode()
+    covers = np.zeros((max(len(distinct.dictionary), 1), len(streams)), bool)
+    for n, packed in enumerate(distinct.dictionary.to_pylist()):
+        rest, one_stream = divmod(packed, len(names))
+        one_site, one_gateway = divmod(rest, len(gateways))
+        covers[n] = [one.matches(sites[one_site], gateways[one_gateway], names[one_stream]) for one in streams]
+    return covers[codes(distinct)]
+
+
+def of_kinds(readings: pa.Table, kinds: Sequence[str]) -> Mask:
+    """True for the readings of these kinds."""
+    kind = encode(readings["kind"])
+    mine = np.array([*(name in kinds for name in kind.dictionary.to_pylist()), False])
+    at = kind.indices.fill_null(len(mine) - 1).to_numpy(zero_copy_only=False)
+    of_these: Mask = mine[at]
+    return of_these
+
+
+def encode(column: Any) -> pa.DictionaryArray:
+    """Dictionary-encode a column of texts, whose parts may be encoded already, each in its own way."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
+        if isinstance(column, pa.ChunkedArray):  # in an older pyarrow, for no or several chunks
+            column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if pa.types.is_dictionary(column.type):
+        return column.cast(TEXT)
+    return column.cast(pa.string()).dictionary_encode()
+
+
+def codes(column: pa.DictionaryArray) -> Ints:
+    """The indices of an encoded column without nulls."""
+    numbers: Ints = column.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
