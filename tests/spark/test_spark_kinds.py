@@ -14,7 +14,6 @@ from whenabouts_cloud.correlation.batch import api
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.jobs.batch import publish_whole
 from whenabouts_cloud.jobs.correlate import CORRELATION
-from whenabouts_cloud.jobs.landing import belongs_to
 from whenabouts_cloud.jobs.metrics import total
 from whenabouts_cloud.jobs.streaming import start_query
 from whenabouts_cloud.jobs.work import QueryOptions
@@ -50,18 +49,6 @@ def moved(rows, some):
         r | {"t_min": r["t_min"] - shift, "t_max": r["t_max"] - shift} if r["stream"].startswith("shelf") else r
         for r in rows
     ]
-
-
-@pytest.mark.parametrize("pattern", ["shelf/1", "shelf/+", "shelf/#", "+/tags", "#"])
-def test_spark_and_the_rule_agree_on_which_readings_belong_to_a_stream(spark, pattern):
-    """Wildcards, line ends and derived streams, with and without a site."""
-    names = [*STREAMS, "shelf/1\n", "shelf/1/2", "$rule/tags", "Shelf/1", "", "shelf.1"]
-    every = [{"site": site, "stream": name} for site in ("hall", "shop") for name in names]
-    rows = spark.createDataFrame(pa.Table.from_pylist(every)).coalesce(1)
-    for site in (None, "hall"):
-        stream = dataclasses.replace(rule("keyed").a, pattern=pattern, site=site)
-        chosen = [tuple(row) for row in rows.where(belongs_to(stream)).collect()]
-        assert chosen == [(s, n) for s in ("hall", "shop") for n in names if stream.matches(s, "g", n)]
 
 
 @pytest.mark.parametrize("name", sorted(JOBS))

@@ -27,6 +27,7 @@ from whenabouts_cloud.jobs.metrics import Tally, metrics, total
 from whenabouts_cloud.jobs.stage_progress import Show, stage_progress
 from whenabouts_cloud.jobs.unmatched import Landed
 from whenabouts_cloud.jobs.work import Notice, Options, Work
+from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.metrics_file import MetricsFile
 from whenabouts_cloud.orderly_end import hear, orderly_end
 from whenabouts_cloud.progress import progress, progress_lines
@@ -308,7 +309,7 @@ class _Part:
             self._line = (lambda row: f"{row['rule']}  {work.line(row)}") if named else work.line
         self.tally = Tally(self.output, work.unit, work.problem_texts)
         self._logged: set[str] = set()
-        self._landed = Landed(options.landing)
+        self._landed = Landed(Store.at(options.landing))
         self._query: StreamingQuery | None = None
         self.failure: Exception | None = None
         self._landing_folder, self._left_out = options.landing, list[str]()

@@ -1,50 +1,58 @@
 """Streams of rules that match no reading in a landing: a misspelt name yields no results and no error.
 
-Each file is read once, newest first, only its columns of names, and none after every stream has been matched. So a rule
-without mistakes costs some milliseconds; a stream without readings costs some milliseconds per file.
+Each file is read once, only its columns of names, and none after every stream has been matched. So a rule without mistakes
+costs some milliseconds; a stream without readings costs a millisecond for each file that lands, and a long history is read
+in pieces of MOST_READ files, one at each call.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from whenabouts_cloud.landing.files import DamagedFileError
+from whenabouts_cloud.landing.history import History, Piece, readings_of
+from whenabouts_cloud.landing.scan import encoded, read_piece
 from whenabouts_cloud.landing.schema import of
+from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.rules import CorrelateRule, Rule, Stream
 
 NAMES = of("site", "gateway", "stream").names
+MOST_READ = 1000  # files at a call
 SHOWN = 8  # names of the landing that are listed with an unmatched stream
 
 
 class Landed:
-    """The names in a landing folder, as far as they have been read."""
+    """The names in a landing, as far as they have been read."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._read: set[Path] = set()
+    def __init__(self, landing: Store) -> None:
+        self._landing = landing
+        self._history = History(landing)
+        self._offset: dict[str, Any] = {}
+        self._unread: list[Piece] = []
         self._names: set[tuple[str, str, str]] = set()
 
     def unmatched(self, rules: Iterable[Rule]) -> dict[str, str]:
         """Return a text for each stream of these rules that no reading matches, by name; none while nothing has landed."""
         missing = self._missing(dict.fromkeys(stream for rule in rules for stream in _streams(rule)))
-        for file in self._new_files():
+        if not missing:
+            return {}
+        self._find()
+        for _ in range(min(MOST_READ, len(self._unread))):
+            self._names |= _names_in(self._landing, self._unread.pop())
+            missing = self._missing(missing)
             if not missing:
                 return {}
-            self._names |= _names_in(file)
-            self._read.add(file)
-            missing = self._missing(missing)
-        return {stream.name: self._text(stream) for stream in missing} if self._names else {}
+        return {stream.name: self._text(stream) for stream in missing} if self._names and not self._unread else {}
+
+    def _find(self) -> None:
+        """Look for new files; the newest are read first."""
+        end = self._history.latest(self._offset)
+        if end != self._offset:
+            self._unread += readings_of(self._history.pieces(self._offset, end))
+            self._history.forget(end)
+            self._offset = end
 
     def _missing(self, streams: Iterable[Stream]) -> list[Stream]:
         return [stream for stream in streams if not any(stream.matches(*name) for name in self._names)]
-
-    def _new_files(self) -> Iterator[Path]:
-        """Yield unread files, newest first; hidden files and folders are not part of the landing."""
-        for file in sorted(self._folder.rglob("*.parquet"), reverse=True):
-            hidden = any(part[0] in "._" for part in file.relative_to(self._folder).parts)
-            if not hidden and file not in self._read:
-                yield file
 
     def _text(self, stream: Stream) -> str:
         known = sorted({_shown(stream, *names) for names in self._names})
@@ -63,9 +71,9 @@ def _shown(stream: Stream, site: str, gateway: str, name: str) -> str:
     return name if stream.site in (None, site) else f"{name} at {site}"
 
 
-def _names_in(file: Path) -> set[tuple[str, str, str]]:
+def _names_in(landing: Store, piece: Piece) -> set[tuple[str, str, str]]:
     try:
-        names = pq.ParquetFile(file, read_dictionary=NAMES).read(columns=NAMES).group_by(NAMES).aggregate([])
-    except (OSError, pa.ArrowInvalid):  # Spark reports the error
+        names = read_piece(landing, piece, encoded(NAMES)).group_by(NAMES).aggregate([])
+    except DamagedFileError:  # the job reports it
         return set()
     return {(row["site"], row["gateway"], row["stream"]) for row in names.to_pylist() if None not in row.values()}

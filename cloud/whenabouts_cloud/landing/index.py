@@ -6,7 +6,8 @@ reader's own on, in a local folder by the time of the last change, in an object 
 before readings, so whatever a frontier in a listing covers is in that listing.
 
 Files that no ingest has numbered are read in the order of their times of modification, and their names: the program that
-writes them must let them appear in that order. Cost: a listing of their folder for each change.
+writes them must let them appear in that order, and not in hours that the ingest has left. Cost: a listing of their folder
+for each change.
 """
 
 import heapq
@@ -91,7 +92,7 @@ class PartIndex:
         """Files that have appeared after a position, sorted; about the first MOST_FOUND. Empty: there is nothing new."""
         old_frontiers = self._old_frontiers(position)
         if position.number >= 0 and (found := list(self._walk(position))):
-            return found + old_frontiers
+            return found + old_frontiers + self._others_behind(position, found[-1].hour)
         if self._part.local is None and self._monotonic_s() - self._listed_s < RELIST_S:
             return old_frontiers
         return self._listed(position, old_frontiers)
@@ -116,6 +117,12 @@ class PartIndex:
                 return
             kind, hour = found
             yield LandedFile(kind, path_of(kind, hour, one), hour, one)
+
+    def _others_behind(self, position: Position, hour: str) -> list[LandedFile]:
+        """Files without a number in hours that the reader leaves."""
+        left = sorted({one for hours in self._hours.values() for one in hours if position.hour <= one < hour})
+        found = (one for at in left for kind in KINDS for one in self._in_folder(kind, at, position))
+        return [one for one in found if one.numbers is None]
 
     def _next_hours(self, hour: str) -> list[str]:
         """The hour after this one that has files of each kind."""
@@ -160,9 +167,13 @@ class PartIndex:
     def _in_folder(self, kind: str, hour: str, position: Position) -> list[LandedFile]:
         """The files of an hour after a position, without those that a merged file hides; for hour "" those of all hours."""
         folder, files, merged = _folder(kind, hour), list[LandedFile](), list[Numbers]()
+        at = max(position.number, 0)
+        oldest = path_of(kind, hour, Numbers(at, at)).rpartition("/")[2] if position.number >= 0 else ""
         for entry in self._part.entries(folder):
             name = entry.name
             if name[0] in "._" or not name.endswith(SUFFIX[kind]):
+                continue
+            if hour and len(name) == len(oldest) and name <= oldest:  # nearly all
                 continue
             numbers = numbers_of(name) if hour else None
             if numbers is None:

@@ -62,4 +62,4 @@ def path_of(kind: str, hour: str, numbers: Numbers) -> str:
 
 def parts_of(landing: Store) -> list[str]:
     """The folders of the parts of a landing, sorted; the first is "", the landing itself."""
-    return ["", *sorted(one.name for one in landing.entries() if one.is_folder and one.name.startswith(PART))]
+    return ["", *sorted(one.name for one in landing.entries() if one.name.startswith(PART))]

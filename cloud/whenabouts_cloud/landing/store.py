@@ -33,7 +33,6 @@ class Entry(NamedTuple):
     """A file or folder in a listing. mtime_ns: when a file was last changed, -1 if the listing does not say it."""
 
     name: str
-    is_folder: bool
     mtime_ns: int = -1
 
 
@@ -76,15 +75,13 @@ class Store:
         """The files and folders of a folder, in any order; none if it does not exist."""
         if self.local is not None:
             try:
-                with os.scandir(self.local / folder) as found:
-                    return [Entry(one.name, one.is_dir()) for one in found]
+                return [Entry(name) for name in os.listdir(self.local / folder)]
             except (FileNotFoundError, NotADirectoryError):
                 return []
         system, root = self._place
         selector = fs.FileSelector(f"{root}/{folder}".rstrip("/"), allow_not_found=True)
         return [
-            Entry(one.base_name, one.type == fs.FileType.Directory, one.mtime_ns if one.mtime_ns is not None else -1)
-            for one in system.get_file_info(selector)
+            Entry(one.base_name, -1 if one.mtime_ns is None else one.mtime_ns) for one in system.get_file_info(selector)
         ]
 
     def sizes(self, paths: Iterable[str]) -> list[int | None]:

@@ -13,8 +13,9 @@ from whenabouts_cloud.jobs.batch import borders_of
 from whenabouts_cloud.jobs.cep import CEP
 from whenabouts_cloud.jobs.correlate import CORRELATION, reach_us
 from whenabouts_cloud.jobs.engine import TimeSlab
-from whenabouts_cloud.jobs.packing import WATERMARKS, group_of, packed, packed_watermarks, rule_of, tables_of
-from whenabouts_cloud.landing.schema import FRONTIER
+from whenabouts_cloud.jobs.packing import COMPLETE, WATERMARKS, Packing, group_of, rule_of, tables_of
+from whenabouts_cloud.jobs.sharding import shard_of_key
+from whenabouts_cloud.landing.scan import encoded
 from whenabouts_cloud.rules import parse_rules
 
 NEAR = parse_rules("""
@@ -24,32 +25,26 @@ NEAR = parse_rules("""
 """).rules[0]
 
 
-class Frame:
-    """A frame of Spark whose tasks run at once."""
-
-    def __init__(self, rows):
-        self.batches = rows.to_batches()
-
-    def mapInArrow(self, work, schema):
-        return [row for batch in work(iter(self.batches)) for row in batch.to_pylist()]
+def packed(batches):
+    """Packed rows as dictionaries."""
+    return [row for batch in batches for row in batch.to_pylist()]
 
 
-def sided(rows):
-    """Readings as Spark chooses them for NEAR, key "k<n>" in shard n."""
-    chosen = table(rows)
-    sides = [0 if name == "dock/tags" else 1 for name in chosen["stream"].to_pylist()]
-    shards = [int(key[1:]) for key in chosen["key"].to_pylist()]
-    return chosen.append_column("side", pa.array(sides)).append_column("shard", pa.array(shards, pa.int32()))
+def of_shard(shard, of=2):
+    """A key in this shard."""
+    return next(key for key in (f"k{n}" for n in range(99)) if shard_of_key(pa.chunked_array([[key]]), of)[0] == shard)
 
 
 def test_a_reading_goes_to_the_shard_of_its_key_in_the_table_of_its_side():
     """Two keys, three readings: a row for each group and table, which the shard gets back as they were."""
     rows = [
-        reading("g0", 0, "dock/tags", "k0", 1, 2),
-        reading("g1", 0, "shelf/1", "k1", 3, 4),
-        reading("g0", 1, "dock/tags", "k0", 5, 6),
+        reading("g0", 0, "dock/tags", of_shard(0), 1, 2),
+        reading("g1", 0, "shelf/1", of_shard(1), 3, 4),
+        reading("g0", 1, "dock/tags", of_shard(0), 5, 6),
     ]
-    packed_rows = packed(CORRELATION, {3: NEAR}, Frame(sided(rows)), 2)
+    packed_rows = packed(
+        Packing(CORRELATION, {3: NEAR}, 2).readings(table(rows).cast(encoded(table(rows).schema.names)))
+    )
     assert [(row["group"], row["table"]) for row in packed_rows] == [(group_of(3, 0), "a"), (group_of(3, 1), "b")]
     assert {rule_of(row["group"]) for row in packed_rows} == {3}
     tables, watermarks = tables_of(CORRELATION, NEAR, [(row["table"], row["rows"]) for row in packed_rows])
@@ -65,11 +60,11 @@ def test_a_watermark_goes_to_every_shard_of_each_rule_that_it_concerns():
         {"site": "hall", "gateway": "g1", "frontier_us": 8, "streams": ["till"], "landed_us": 0},
         {"site": "hall", "gateway": "g2", "frontier_us": 9, "streams": [], "landed_us": 0},
     ]
-    lines = Frame(pa.Table.from_pylist(said, schema=FRONTIER))
-    packed_rows = packed_watermarks(CORRELATION, {0: NEAR}, [5], lines, 2)
-    assert [(row["group"], row["table"]) for row in packed_rows] == [
-        (group_of(0, 0), WATERMARKS), (group_of(0, 1), WATERMARKS), (group_of(5, 0), ""), (group_of(5, 1), ""),
-    ]  # fmt: skip
+    for complete, name in ((False, WATERMARKS), (True, COMPLETE)):
+        packed_rows = packed(Packing(CORRELATION, {0: NEAR}, 2, gone=[5]).watermarks(said, complete))
+        assert [(row["group"], row["table"]) for row in packed_rows] == [
+            (group_of(0, 0), name), (group_of(0, 1), name), (group_of(5, 0), ""), (group_of(5, 1), ""),
+        ]  # fmt: skip
     _, watermarks = tables_of(CORRELATION, NEAR, [(row["table"], row["rows"]) for row in packed_rows[:1]])
     assert watermarks == [[], [("hall/g0", 7)]]
 
@@ -90,7 +85,7 @@ def test_a_watermark_of_another_gateway_does_not_count_for_a_stream_with_an_owne
         for site, name, us in (("hall", "g0", 7), ("hall", "evil", 8), ("yard", "g0", 9))
     ]
     job = parse_rules(OWNED).rules[number]
-    rows = packed_watermarks(engine, {0: job}, [], Frame(pa.Table.from_pylist(said, schema=FRONTIER)), 1)
+    rows = packed(Packing(engine, {0: job}, 1).watermarks(said, complete=True))
     _, watermarks = tables_of(engine, job, [(row["table"], row["rows"]) for row in rows])
     assert watermarks == [[("hall/g0", 7)], [("hall/g0", 7), ("hall/evil", 8)]]
 
@@ -104,8 +99,7 @@ def test_a_reading_of_another_gateway_is_no_event_of_a_stream_with_an_owner():
         reading("g0", 2, "dock/tags", "k", 3, 3, site="yard"),
         reading("evil", 3, "shelf/1", "k", 4, 4),
     ]
-    landed = table(rows).append_column("shard", pa.array([0] * 4, pa.int32()))
-    [routed] = CEP.routed(job, landed, 1)
+    [routed] = CEP.routed(job, CEP.readings([job], table(rows)), 1)
     assert [(r["type"], r["gateway"], r["site"]) for r in routed.rows.to_pylist()] == [
         (0, "g0", "hall"),
         (1, "evil", "hall"),
@@ -126,9 +120,9 @@ def slabs():
 def test_a_reading_of_a_is_in_one_slab_and_all_that_it_can_pair_with_in_the_same(slabs):
     """Readings at the borders of slabs and at the ends of time."""
     reach, shift = reach_us(NEAR)
-    a = sided([reading("g0", n, "dock/tags", "k0", t, t) for n, t in enumerate(TIMES)])
+    a = table(reading("g0", n, "dock/tags", "k0", t, t) for n, t in enumerate(TIMES))
     near = [min(max(t + shift + d, INT64_MIN), INT64_MAX) for t in TIMES for d in (-reach + 4, 0, reach - 4)]
-    b = sided([reading("g1", n, "shelf/1", "k0", t, t) for n, t in enumerate(near)])
+    b = table(reading("g1", n, "shelf/1", "k0", t, t) for n, t in enumerate(near))
     in_a, in_b = (CORRELATION.inside(NEAR, name, rows) for name, rows in (("a", a), ("b", b)))
     homes = Counter()
     for slab in slabs:
@@ -144,7 +138,7 @@ def test_a_slab_has_the_events_that_matches_beginning_in_it_may_need():
     slab = TimeSlab(0, EPOCH_US, EPOCH_US + 1000, reach=300_000)
     at = [slab.low - slab.reach - 1, slab.low - slab.reach, slab.high + slab.reach, slab.high + slab.reach + 1]
     rows = table(reading("g0", n, "shelf/1", "k0", t, t) for n, t in enumerate(at))
-    [routed] = CEP.routed(job, rows.append_column("shard", pa.array([0] * len(at), pa.int32())), 1)
+    [routed] = CEP.routed(job, CEP.readings([job], rows), 1)
     assert CEP.inside(job, "events", routed.rows)(slab).tolist() == [False, True, True, False]
 
 
