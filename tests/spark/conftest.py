@@ -1,11 +1,13 @@
 """One Spark session for all tests in this folder: starting one costs more than most of them."""
 
 import logging
+import socket
 
 import pytest
 from click.testing import CliRunner
 
 from spark.background import Ended, Process
+from support.cloud.s3 import BUCKET, s3_server, variables
 from whenabouts_cloud.cli import main
 from whenabouts_cloud.jobs.session.session import start_session
 
@@ -13,11 +15,30 @@ SHARDS = "2"
 
 
 @pytest.fixture(scope="session")
-def spark():
+def spark(s3_port):
     """A local session with two cores and few shuffle partitions."""
     session = start_session("local[2]", "whenabouts tests", shuffle_partitions=2)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def s3_port():
+    """The port of S3's server, which Java and the processes that it starts must know from their first moment."""
+    with pytest.MonkeyPatch.context() as patched, socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+        listener.close()
+        for name, value in variables(port).items():
+            patched.setenv(name, value)
+        yield port
+
+
+@pytest.fixture(scope="session")
+def bucket(s3_port):
+    """The URI of a bucket; its server starts when the first test asks for it."""
+    with s3_server(s3_port):
+        yield f"s3://{BUCKET}"
 
 
 @pytest.fixture(autouse=True)

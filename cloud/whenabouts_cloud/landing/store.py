@@ -6,7 +6,8 @@ A file appears whole under its name or not at all. In a local folder it is writt
 (`durable`); in an object store one PUT makes it appear, and the store's answer says that it is durable. Paths are relative
 to the URI, with "/" between names. Names that begin with "." or "_" are hidden from readers of the readings.
 
-S3 is chosen by the usual variables: AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_PROFILE.
+S3 is chosen by the usual variables: AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_PROFILE. A
+store keeps those of the process that has made it, so that the workers of a cluster reach the same one.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NamedTuple
 from urllib.parse import urlsplit
@@ -38,9 +39,10 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Store:
-    """Files below one URI. It can be pickled; each process connects by itself."""
+    """Files below one URI. It can be pickled; each process connects by itself. variables: those of S3, with secrets."""
 
     uri: str
+    variables: tuple[tuple[str, str], ...] = field(default=(), repr=False, compare=False)
 
     @staticmethod
     def at(place: str | Path) -> "Store":
@@ -53,7 +55,8 @@ class Store:
         if urlsplit(text).scheme in ("", "file"):
             path = Path(text if "://" not in text else urlsplit(text).path)
             return Store(str(path.absolute()))
-        store = Store(text.rstrip("/"))
+        chosen = [(name, value) for name, value in os.environ.items() if name.startswith("AWS_")]
+        store = Store(text.rstrip("/"), tuple(sorted(chosen)) if text.startswith("s3:") else ())
         try:
             _ = store._place
         except pa.ArrowInvalid as error:
@@ -69,7 +72,7 @@ class Store:
 
     def at_folder(self, name: str) -> "Store":
         """The store of a folder of this one; the same store for ""."""
-        return Store(f"{self.uri}/{name}") if name else self
+        return Store(f"{self.uri}/{name}", self.variables) if name else self
 
     def entries(self, folder: str = "") -> list[Entry]:
         """The files and folders of a folder, in any order; none if it does not exist."""
@@ -185,14 +188,27 @@ class Store:
 
     @property
     def _place(self) -> tuple[fs.FileSystem, str]:
-        return _connected(self.uri)
+        return _connected(self.uri, self.variables)
 
 
 @functools.lru_cache(maxsize=64)
-def _connected(uri: str) -> tuple[fs.FileSystem, str]:
+def _connected(uri: str, variables: tuple[tuple[str, str], ...]) -> tuple[fs.FileSystem, str]:
     """The file system of a URI and the path in it, once a process."""
-    system, path = fs.FileSystem.from_uri(uri)
-    return system, path
+    known = dict(variables)
+    endpoint = known.get("AWS_ENDPOINT_URL_S3") or known.get("AWS_ENDPOINT_URL")
+    if "AWS_ACCESS_KEY_ID" not in known and endpoint is None:
+        system, path = fs.FileSystem.from_uri(uri)
+        return system, path
+    options = {
+        "access_key": known.get("AWS_ACCESS_KEY_ID"),
+        "secret_key": known.get("AWS_SECRET_ACCESS_KEY"),
+        "session_token": known.get("AWS_SESSION_TOKEN"),
+        "region": known.get("AWS_REGION") or known.get("AWS_DEFAULT_REGION") or ("us-east-1" if endpoint else None),
+    }
+    if endpoint is not None:
+        options |= {"scheme": urlsplit(endpoint).scheme, "endpoint_override": urlsplit(endpoint).netloc}
+    given = {name: value for name, value in options.items() if value is not None}
+    return fs.S3FileSystem(**given), uri.removeprefix("s3://")
 
 
 def _local_size(path: Path) -> int | None:

@@ -5,13 +5,18 @@
     spark.read.format("whenabouts").load("s3://bucket/landing")
     spark.readStream.format("whenabouts").schema("site string, stream string, t_min long, t_max long").load("landing")
 
-The columns are those of the landing (`landing.schema`); `.schema(...)` chooses some, and only these are read. Conditions on
-columns are applied while files are read, and row groups that cannot fulfil them are not read, if Spark hands conditions
-over: `spark.sql.python.filterPushdown.enabled` must be true.
+The columns are those of the landing (`landing.schema`); `.schema(...)` chooses some, and only these are read. Options:
 
-A stream's offset is the last number of each ingest (`landing.history`), so nothing is listed twice and a restart lists no
-history. Options: `hours` of arrival that a batch reads, as 2026-01-31T00..2026-01-31T23; `maxBytesPerTrigger`, the files of
-a micro-batch together (default: all that there is).
+    streams    names or patterns as in rules, separated by commas: "dock/tags,shelf/#"
+    sites      names, separated by commas
+    hours      of arrival, first and last: "2026-01-31T00..2026-01-31T23"; batches only; other files are not opened
+    filterPushdown       "true": conditions of the query are applied while files are read; batches only, and
+                         spark.sql.python.filterPushdown.enabled must be true, which is not Spark's default
+    maxBytesPerTrigger   of the files of a micro-batch, about; without it a micro-batch reads all that there is
+
+Row groups whose statistics exclude a condition on a name or a number are not read; merged files are sorted by stream and
+time. A stream's offset is the last number of each ingest (`landing.history`), so nothing is listed twice and a restart lists
+no history.
 
 Rows pass from pyarrow to Spark as Arrow batches. That costs more than Spark's own reader of Parquet, which reads a landing
 too, as a folder (`spark.read.parquet`), but lists it whole and does not know which files a merged one has replaced.
@@ -43,6 +48,7 @@ from whenabouts_cloud.landing.history import History, Piece, readings_of
 from whenabouts_cloud.landing.scan import read_piece
 from whenabouts_cloud.landing.schema import SCHEMA
 from whenabouts_cloud.landing.store import Store
+from whenabouts_cloud.rules.model import name_regex
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -82,7 +88,8 @@ class LandingSource(DataSource):
 
     def reader(self, schema: "StructType") -> DataSourceReader:
         """Reads all readings in the landing."""
-        return LandingReader(self._landing(), schema, _hours(self.options.get("hours")))
+        kind = FilteringReader if self.options.get("filterPushdown", "").lower() == "true" else LandingReader
+        return kind(self._landing(), schema, self.options)
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
         """Reads readings as they land."""
@@ -117,19 +124,9 @@ def _batches(
 class LandingReader(DataSourceReader):
     """Reads what is in the landing when the job is planned."""
 
-    def __init__(self, landing: Store, schema: "StructType", hours: tuple[str, str]) -> None:
+    def __init__(self, landing: Store, schema: "StructType", options: Mapping[str, str]) -> None:
         self._landing, self._schema = landing, to_arrow_schema(schema)
-        self._where: pc.Expression | None = None
-        self._hours = hours
-
-    def pushFilters(self, filters: "list[Filter]") -> "Iterator[Filter]":
-        """Take conditions that compare a column with values; return the others to Spark."""
-        for one in filters:
-            condition = _condition(one)
-            if condition is None:
-                yield one
-                continue
-            self._where = condition if self._where is None else self._where & condition
+        self._where, self._hours = _chosen(options), _hours(options.get("hours"))
 
     def partitions(self) -> Sequence[InputPartition]:
         """List the landing and divide its files among tasks."""
@@ -147,12 +144,25 @@ class LandingReader(DataSourceReader):
         return _batches(self._landing, pieces, self._schema, self._where)
 
 
+class FilteringReader(LandingReader):
+    """Reads only rows that fulfil conditions of the query. Spark refuses such a reader where it hands none over."""
+
+    def pushFilters(self, filters: "list[Filter]") -> "Iterator[Filter]":
+        """Take conditions that compare a column with values; return the others to Spark."""
+        for one in filters:
+            condition = _condition(one)
+            if condition is None:
+                yield one
+                continue
+            self._where = _both(self._where, condition)
+
+
 class LandingStreamReader(DataSourceStreamReader):
     """Reads what lands from one offset to the next."""
 
     def __init__(self, landing: Store, schema: "StructType", options: Mapping[str, str]) -> None:
         self._landing, self._schema = landing, to_arrow_schema(schema)
-        self._max_bytes = _positive(options.get("maxBytesPerTrigger"))
+        self._where, self._max_bytes = _chosen(options), _positive(options.get("maxBytesPerTrigger"))
         self._history: History | None = None
 
     @property
@@ -183,11 +193,34 @@ class LandingStreamReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the files of a task."""
         pieces = partition.pieces if isinstance(partition, Pieces) else []
-        return _batches(self._landing, pieces, self._schema, None)
+        return _batches(self._landing, pieces, self._schema, self._where)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Forget files that will not be read again."""
         self.history.forget(end)
+
+
+def _chosen(options: Mapping[str, str]) -> pc.Expression | None:
+    """The condition that the options `streams` and `sites` state."""
+    where: pc.Expression | None = None
+    if "sites" in options:
+        where = pc.field("site").isin(_names(options["sites"]))
+    if "streams" in options:
+        names = _names(options["streams"])
+        condition = pc.field("stream").isin([name for name in names if not set(name) & {"+", "#"}])
+        for pattern in (name for name in names if set(name) & {"+", "#"}):
+            # Not "$", which a line end at the end would pass too.
+            condition |= pc.match_substring_regex(pc.field("stream"), f"^(?:{name_regex(pattern)})\\z")
+        where = _both(where, condition)
+    return where
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _both(one: pc.Expression | None, other: pc.Expression) -> pc.Expression:
+    return other if one is None else one & other
 
 
 def _condition(one: "Filter") -> pc.Expression | None:

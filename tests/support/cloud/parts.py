@@ -17,7 +17,7 @@ class Part:
         self.folder, self.gateway = folder, gateway
         self.number, self.hour = 0, 0
         self.readings: list[int] = []  # seq of all readings so far
-        self.merged: set[int] = set()
+        self.merged: set[Path] = set()
 
     @property
     def at(self) -> str:
@@ -71,12 +71,12 @@ class Part:
             )
         if said and first < last:
             self.write(FRONTIER, Numbers(first, last), said)
-        self.merged |= set(range(first, last + 1)) if first < last else set()
+        if first < last:
+            one_by_one = (Numbers(n, n) for n in range(first, last + 1))
+            self.merged |= {self.folder / path_of(kind, self.at, n) for n in one_by_one for kind in (DATA, FRONTIER)}
 
     def clear(self) -> None:
         """Delete the originals of merged files."""
-        for number in self.merged:
-            for kind in (DATA, FRONTIER):
-                for path in self.folder.glob(f"**/{Path(path_of(kind, self.at, Numbers(number, number))).name}"):
-                    path.unlink()
+        for path in self.merged:
+            path.unlink(missing_ok=True)
         self.merged = set()
