@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT / name) for name in ("protocol", "hardware", "edge", "c
 
 from whenabouts_cloud.cep import detect  # noqa: E402
 from whenabouts_cloud.jobs.batch import publish_whole  # noqa: E402
-from whenabouts_cloud.jobs.cep import CEP  # noqa: E402
+from whenabouts_cloud.jobs.engines.cep import CEP  # noqa: E402
 from whenabouts_cloud.jobs.metrics import total  # noqa: E402
 from whenabouts_cloud.jobs.session.session import start_session  # noqa: E402
 from whenabouts_cloud.landing.schema import SCHEMA  # noqa: E402

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / name) for name in ("protocol", "hardware", "edge", "cloud", "firmware_sim")]
 
 from whenabouts_cloud.jobs.batch import publish_whole  # noqa: E402
-from whenabouts_cloud.jobs.latwin import LATWIN  # noqa: E402
+from whenabouts_cloud.jobs.engines.latwin import LATWIN  # noqa: E402
 from whenabouts_cloud.jobs.metrics import total  # noqa: E402
 from whenabouts_cloud.jobs.session.session import start_session  # noqa: E402
 from whenabouts_cloud.jobs.streaming import start_query  # noqa: E402

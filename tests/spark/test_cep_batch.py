@@ -17,7 +17,7 @@ from support.cep.landing import (
 )
 from support.cloud.landing import EPOCH_US, land, reading, watermark
 from whenabouts_cloud.jobs.batch import publish_whole
-from whenabouts_cloud.jobs.cep import CEP
+from whenabouts_cloud.jobs.engines.cep import CEP
 from whenabouts_cloud.jobs.metrics import total
 
 

@@ -22,10 +22,10 @@ from support.cep.landing import (
 from support.cloud.landing import EPOCH_US, land, reading, watermark
 from support.search import SEED
 from whenabouts_cloud.jobs.batch import publish_whole
-from whenabouts_cloud.jobs.cep import CEP
+from whenabouts_cloud.jobs.engines.cep import CEP
 from whenabouts_cloud.jobs.metrics import total
 from whenabouts_cloud.jobs.output.sink import read_results
-from whenabouts_cloud.jobs.packing import rule_of
+from whenabouts_cloud.jobs.reading.packing import rule_of
 from whenabouts_cloud.jobs.streaming import start_query
 from whenabouts_cloud.jobs.work import QueryOptions
 from whenabouts_cloud.rules.current import RunningRules

@@ -12,7 +12,7 @@ from spark.cases import MS, rule
 from spark.test_spark_streaming import Run as Query
 from support.cloud.landing import EPOCH_US, land, reading
 from whenabouts_cloud.cli import main
-from whenabouts_cloud.jobs.correlate import CORRELATION
+from whenabouts_cloud.jobs.engines.correlate import CORRELATION
 from whenabouts_cloud.jobs.output import sink
 from whenabouts_cloud.jobs.output.checkpoint import LostCheckpointError
 from whenabouts_cloud.jobs.output.sink import claim

@@ -8,7 +8,7 @@ from reference.latwin import simulate
 from support.cloud.landing import land, watermark
 from support.latwin.states import FOREVER_US, choices, definitely, emitted, rule, state, states_of
 from whenabouts_cloud.jobs.batch import publish_whole
-from whenabouts_cloud.jobs.latwin import LATWIN
+from whenabouts_cloud.jobs.engines.latwin import LATWIN
 from whenabouts_cloud.jobs.metrics import total
 
 

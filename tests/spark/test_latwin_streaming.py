@@ -20,7 +20,7 @@ from support.latwin.states import (
     watermarks_of,
 )
 from support.search import SEED
-from whenabouts_cloud.jobs.latwin import LATWIN
+from whenabouts_cloud.jobs.engines.latwin import LATWIN
 from whenabouts_cloud.jobs.metrics import total
 from whenabouts_cloud.jobs.streaming import start_query
 from whenabouts_cloud.jobs.work import QueryOptions

@@ -11,7 +11,7 @@ from spark.cases import RULES, random_readings, rule, same_rows, sides
 from support.cloud.landing import EPOCH_US, land, reading, watermark
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.jobs.batch import publish_whole
-from whenabouts_cloud.jobs.correlate import CORRELATION
+from whenabouts_cloud.jobs.engines.correlate import CORRELATION
 from whenabouts_cloud.jobs.metrics import total
 from whenabouts_cloud.rules import parse_rules
 

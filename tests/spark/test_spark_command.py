@@ -13,7 +13,7 @@ from support.cloud.landing import EPOCH_US, land, watermark
 from whenabouts_cloud.commands.correlate import correlate as command
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.jobs.batch import publish_whole
-from whenabouts_cloud.jobs.correlate import CORRELATION
+from whenabouts_cloud.jobs.engines.correlate import CORRELATION
 from whenabouts_cloud.jobs.output.sink import MARKER_VERSION, claim
 from whenabouts_cloud.rules import load_rules
 

@@ -13,7 +13,7 @@ from whenabouts_cloud.correlation import Condition
 from whenabouts_cloud.correlation.batch import api
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.jobs.batch import publish_whole
-from whenabouts_cloud.jobs.correlate import CORRELATION
+from whenabouts_cloud.jobs.engines.correlate import CORRELATION
 from whenabouts_cloud.jobs.metrics import total
 from whenabouts_cloud.jobs.streaming import start_query
 from whenabouts_cloud.jobs.work import QueryOptions

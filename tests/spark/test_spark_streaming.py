@@ -10,7 +10,7 @@ from spark.cases import MS, random_readings, rule, same_rows, sides
 from support.cloud.landing import EPOCH_US, land, reading, watermark
 from support.search import SEED
 from whenabouts_cloud.correlation.pairs import correlate
-from whenabouts_cloud.jobs.correlate import CORRELATION
+from whenabouts_cloud.jobs.engines.correlate import CORRELATION
 from whenabouts_cloud.jobs.metrics import total
 from whenabouts_cloud.jobs.streaming import start_query
 from whenabouts_cloud.jobs.work import QueryOptions

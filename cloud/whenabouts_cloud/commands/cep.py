@@ -78,12 +78,12 @@ def work_of(rules: list[CepRule], options: Options, following: RuleFollower | No
 
     def once(spark: "SparkSession", left_out: Sequence[str]) -> tuple[Path, list[dict[str, Any]]]:
         from whenabouts_cloud.jobs.batch import publish_whole
-        from whenabouts_cloud.jobs.cep import CEP
+        from whenabouts_cloud.jobs.engines.cep import CEP
 
         return publish_whole(CEP, rules, spark, options.landing, options.out, options.shards, left_out=left_out)
 
     def follow(spark: "SparkSession", report: "OnBatch", failed: "OnFailure") -> "StreamingQuery":
-        from whenabouts_cloud.jobs.cep import CEP
+        from whenabouts_cloud.jobs.engines.cep import CEP
         from whenabouts_cloud.jobs.streaming import start_query
 
         running = RunningRules.of(rules) if following is None else following.adopt()

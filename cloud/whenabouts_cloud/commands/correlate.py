@@ -49,14 +49,14 @@ def work_of(rule: CorrelateRule, options: Options) -> Work:
 
     def once(spark: "SparkSession", left_out: Sequence[str]) -> tuple[Path, list[dict[str, Any]]]:
         from whenabouts_cloud.jobs.batch import publish_whole
-        from whenabouts_cloud.jobs.correlate import CORRELATION
+        from whenabouts_cloud.jobs.engines.correlate import CORRELATION
 
         return publish_whole(
             CORRELATION, [rule], spark, options.landing, options.out, options.shards, left_out=left_out
         )
 
     def follow(spark: "SparkSession", report: "OnBatch", failed: "OnFailure") -> "StreamingQuery":
-        from whenabouts_cloud.jobs.correlate import CORRELATION
+        from whenabouts_cloud.jobs.engines.correlate import CORRELATION
         from whenabouts_cloud.jobs.streaming import start_query
 
         return start_query(CORRELATION, {0: rule}, spark, options.query, report, failed=failed)

@@ -81,12 +81,12 @@ def work_of(rule: LatwinRule, options: Options) -> Work:
 
     def once(spark: "SparkSession", left_out: Sequence[str]) -> tuple[Path, list[dict[str, Any]]]:
         from whenabouts_cloud.jobs.batch import publish_whole
-        from whenabouts_cloud.jobs.latwin import LATWIN
+        from whenabouts_cloud.jobs.engines.latwin import LATWIN
 
         return publish_whole(LATWIN, [rule], spark, options.landing, options.out, options.shards, left_out=left_out)
 
     def follow(spark: "SparkSession", report: "OnBatch", failed: "OnFailure") -> "StreamingQuery":
-        from whenabouts_cloud.jobs.latwin import LATWIN
+        from whenabouts_cloud.jobs.engines.latwin import LATWIN
         from whenabouts_cloud.jobs.streaming import start_query
 
         return start_query(LATWIN, {0: rule}, spark, options.query, report, failed=failed)

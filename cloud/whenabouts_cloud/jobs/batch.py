@@ -20,12 +20,12 @@ import numpy as np
 import pyarrow as pa
 
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
-from whenabouts_cloud.jobs.engine import AnyRule, EngineJob, Ints, Routed, TimeSlab
+from whenabouts_cloud.jobs.engines.engine import AnyRule, EngineJob, Ints, Routed, TimeSlab
 from whenabouts_cloud.jobs.output.sink import ResultSink
 from whenabouts_cloud.jobs.output.task_files import WRITTEN, Write
-from whenabouts_cloud.jobs.packing import Packing, by_shard, tables_of
-from whenabouts_cloud.jobs.sizes import Measuring, sizes_in
-from whenabouts_cloud.jobs.source import Reading, latest_watermarks, packed_frame
+from whenabouts_cloud.jobs.reading.packing import Packing, by_shard, tables_of
+from whenabouts_cloud.jobs.reading.sizes import Measuring, sizes_in
+from whenabouts_cloud.jobs.reading.source import Reading, latest_watermarks, packed_frame
 from whenabouts_cloud.landing.store import Store
 
 if TYPE_CHECKING:

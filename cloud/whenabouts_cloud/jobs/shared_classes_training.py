@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.jobs.batch import publish_whole
-from whenabouts_cloud.jobs.correlate import CORRELATION
+from whenabouts_cloud.jobs.engines.correlate import CORRELATION
 from whenabouts_cloud.jobs.session.session import start_session
 from whenabouts_cloud.jobs.streaming import start_query
 from whenabouts_cloud.jobs.work import QueryOptions

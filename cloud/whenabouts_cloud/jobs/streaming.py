@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from whenabouts_cloud.jobs.engine import AnyRule, EngineJob
+from whenabouts_cloud.jobs.engines.engine import AnyRule, EngineJob
 from whenabouts_cloud.jobs.output.left_out import LeftOut
 from whenabouts_cloud.jobs.output.sink import OnBatch, OnFailure, ResultSink
 from whenabouts_cloud.jobs.output.task_files import WRITTEN, Write
-from whenabouts_cloud.jobs.packing import COMPLETE, Packing, group_of, rule_of, tables_of
-from whenabouts_cloud.jobs.source import Reading, packed_frame
+from whenabouts_cloud.jobs.reading.packing import COMPLETE, Packing, group_of, rule_of, tables_of
+from whenabouts_cloud.jobs.reading.source import Reading, packed_frame
 from whenabouts_cloud.jobs.work import QueryOptions
 from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.shard import together

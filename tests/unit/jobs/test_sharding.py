@@ -4,7 +4,7 @@ from collections import Counter
 
 import pyarrow as pa
 
-from whenabouts_cloud.jobs.sharding import hashes, shard_of_key
+from whenabouts_cloud.jobs.engines.sharding import hashes, shard_of_key
 
 
 def test_the_shard_of_a_key_never_changes():

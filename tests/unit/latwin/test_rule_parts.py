@@ -7,9 +7,9 @@ import pyarrow as pa
 from support.cloud.landing import EPOCH_US, table
 from support.latwin.states import definitely, reports, rule, state
 from whenabouts_cloud.blobs import to_bytes
-from whenabouts_cloud.jobs.latwin import LATWIN
+from whenabouts_cloud.jobs.engines.latwin import LATWIN
 from whenabouts_cloud.jobs.output.lines import verdict_text
-from whenabouts_cloud.jobs.packing import tables_of
+from whenabouts_cloud.jobs.reading.packing import tables_of
 from whenabouts_cloud.latwin.shard.occurrence import Occurrence, Witness
 from whenabouts_cloud.latwin.shard.report import COLUMNS, Report, reports_of
 from whenabouts_cloud.latwin.shard.results import RESULT, result_id, table_of, verdict_row

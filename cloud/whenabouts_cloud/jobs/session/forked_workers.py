@@ -16,7 +16,7 @@ from importlib import import_module
 from pyspark import daemon
 
 WITHOUT_THREADS = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}  # pyarrow's, before it is imported
-JOBS = ("batch", "streaming", "correlate", "cep", "latwin")
+JOBS = ("batch", "streaming", "engines.correlate", "engines.cep", "engines.latwin", "reading.source")
 
 
 def prepare() -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from whenabouts_cloud.frontier.gateways import Watermark
-from whenabouts_cloud.jobs.packing import PACKED
+from whenabouts_cloud.jobs.reading.packing import PACKED
 from whenabouts_cloud.landing.history import History, Piece, frontiers_of, readings_of
 from whenabouts_cloud.landing.scan import encoded, frontiers_in, read_piece
 from whenabouts_cloud.landing.store import Store

@@ -18,8 +18,8 @@ from whenabouts_cloud.correlation.pairs import READING, RESULT, condition_of, co
 from whenabouts_cloud.correlation.stream.shard import CorrelationShard
 from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
-from whenabouts_cloud.jobs.engine import EngineJob, Ints, Mask, Routed, TimeSlab
-from whenabouts_cloud.jobs.sharding import shard_of_key
+from whenabouts_cloud.jobs.engines.engine import EngineJob, Ints, Mask, Routed, TimeSlab
+from whenabouts_cloud.jobs.engines.sharding import shard_of_key
 from whenabouts_cloud.landing.scan import encoded
 from whenabouts_cloud.rules.coverage import covered, of_kinds
 from whenabouts_cloud.rules.model import CorrelateRule, Stream

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from whenabouts_cloud.blobs import to_bytes
 from whenabouts_cloud.frontier.gateways import Watermark
-from whenabouts_cloud.jobs.engine import AnyRule, EngineJob, Ints, Routed
+from whenabouts_cloud.jobs.engines.engine import AnyRule, EngineJob, Ints, Routed
 
 PACKED = "group int, table string, rows binary"
 MAX_SHARDS = 1024  # of a rule

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from whenabouts_cloud.blobs import of_bytes, to_bytes
 from whenabouts_cloud.frontier.times import FURTHEST_US
-from whenabouts_cloud.jobs.engine import AnyRule, EngineJob, Ints
-from whenabouts_cloud.jobs.packing import packed_row
+from whenabouts_cloud.jobs.engines.engine import AnyRule, EngineJob, Ints
+from whenabouts_cloud.jobs.reading.packing import packed_row
 
 SAMPLES = 1024
 SIZE = pa.schema(

@@ -24,8 +24,8 @@ from whenabouts_cloud.cep.shard.shard import CepShard
 from whenabouts_cloud.cep.shard.views import MARK, RUN, STATE, Views, runs_of
 from whenabouts_cloud.frontier.gateways import Watermark, gateways_of
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
-from whenabouts_cloud.jobs.engine import EngineJob, Ints, Mask, Routed, TimeSlab
-from whenabouts_cloud.jobs.sharding import shard_of_key
+from whenabouts_cloud.jobs.engines.engine import EngineJob, Ints, Mask, Routed, TimeSlab
+from whenabouts_cloud.jobs.engines.sharding import shard_of_key
 from whenabouts_cloud.landing import schema as landing
 from whenabouts_cloud.landing.schema import STAMPED
 from whenabouts_cloud.rules.coverage import covered, encode, of_kinds

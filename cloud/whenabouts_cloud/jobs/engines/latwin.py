@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from whenabouts_cloud.frontier.gateways import Watermark
-from whenabouts_cloud.jobs.engine import EngineJob, Routed, TimeSlab
+from whenabouts_cloud.jobs.engines.engine import EngineJob, Routed, TimeSlab
 from whenabouts_cloud.latwin.shard.report import COLUMNS, INVALID, REPORT, reports_of
 from whenabouts_cloud.latwin.shard.results import RESULT
 from whenabouts_cloud.latwin.shard.shard import LatwinShard
