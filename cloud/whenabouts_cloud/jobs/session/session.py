@@ -7,6 +7,7 @@ PYSPARK_PYTHON names (default: this interpreter's), and shared folders for landi
 
 import atexit
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -48,7 +49,7 @@ def start_session(master: str = "local[2]", name: str = "whenabouts", shuffle_pa
     os.environ["PYTHONPATH"] = os.pathsep.join(
         [*dict.fromkeys(_package_folders(PACKAGES)), *_given(os.environ.get("PYTHONPATH"))]
     )
-    settings = _settings(shuffle_partitions, java_options(home))
+    settings = _settings(min(shuffle_partitions, local_cores(master) or shuffle_partitions), java_options(home))
     if local:
         settings["spark.python.daemon.module"] = WORKERS
     if local or urlsplit(master).hostname in ("127.0.0.1", "localhost"):
@@ -62,6 +63,14 @@ def start_session(master: str = "local[2]", name: str = "whenabouts", shuffle_pa
         atexit.register(shutil.rmtree, folder, ignore_errors=True)  # later workers fetch the file from there
         session.sparkContext.addPyFile(str(packages_zip(Path(folder))))
     return session
+
+
+def local_cores(master: str) -> int | None:
+    """Cores that a local master uses; None for a cluster. More partitions of a query's state than cores only cost time."""
+    found = re.fullmatch(r"local(?:\[(\*|[0-9]+).*\])?", master)
+    if found is None:
+        return None
+    return 1 if found[1] is None else (os.cpu_count() or 1) if found[1] == "*" else int(found[1])
 
 
 def packages_zip(folder: Path) -> Path:
@@ -86,6 +95,8 @@ def _settings(shuffle_partitions: int, java: str) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        # A commit then writes what has changed, not the whole store.
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         # These jobs do nothing in a micro-batch without input.
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
