@@ -5,7 +5,7 @@
 batch    CEP (the pattern of the paper's Table 1, 1024 keys) and correlation (two streams of tags, 8 pairs of a reading) over
          a landing of 16 files: readings a second by the clock, from the start of the job to the published file
 scan     Spark reads the columns that the job needs and counts a sum over them; the engine alone gets arrays in memory
-stream   the same landing, with frontiers, read by a query that begins with it, in pieces: readings a second until all is done
+stream   the same landing, with frontiers, read by a query that begins with it: readings a second until all is done
 delay    2 000 readings a second land in files of half a second, three rules run: seconds from landed to published
 
 The jobs must give the numbers of results that the engines give. Two cores; one round before the measured ones warms up.
@@ -243,7 +243,8 @@ def delay(spark: Any, scratch: Path, seconds: float) -> None:
         t = now_us - np.sort(rng.integers(0, int(EVERY_S * 1e6), size))[::-1]
         table = rows(
             {
-                "site": pa.repeat("plant", size), "gateway": pa.repeat("g0", size), "seq": np.arange(n * 1000, n * 1000 + size),
+                "site": pa.repeat("plant", size), "gateway": pa.repeat("g0", size),
+                "seq": np.arange(n * 1000, n * 1000 + size),
                 "stream": pa.array(NAMES).take(pa.array(rng.integers(0, 3, size))),
                 "key": pa.array([f"E28011606000020000{k:06d}" for k in rng.integers(0, 10 * RATE, size)]),
                 "t_min": t, "t_max": t + 2000,

@@ -27,7 +27,8 @@ FLOORS = {
         "group_state messages",
     ],
     "whenabouts_cloud": [
-        "arrays blobs broker display_time durable file_version importers jobs.session metrics_file orderly_end progress svg",
+        "arrays blobs broker display_time durable file_version importers jobs.session metrics_file orderly_end progress "
+        "result_ids svg",
         "enrol ingest.receiving jit landing",
         "latwin.model pattern",
         "cep.kernel cep.uncertain correlation.batch correlation.distributions language latwin.windows",

@@ -11,8 +11,6 @@ Offsets of streams move the condition, not the stamps: (Y + o_b) - (X + o_a) lie
 [lo - o_b + o_a, hi - o_b + o_a]. So stamps stay as the readers reported them, and nothing can overflow.
 """
 
-import hashlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,6 +24,7 @@ from whenabouts_cloud.correlation.nearest import nearest
 from whenabouts_cloud.landing import schema as landing
 from whenabouts_cloud.landing.schema import IDENTITY, STAMPED, plain_text
 from whenabouts_cloud.pattern.condition import Condition
+from whenabouts_cloud.result_ids import Digests, digests, result_ids
 from whenabouts_cloud.rules.model import CorrelateRule
 
 READING = landing.of(*STAMPED)
@@ -113,14 +112,6 @@ def unmatchable(rule: CorrelateRule, table: pa.Table) -> npt.NDArray[np.bool_]:
     return none
 
 
-def result_id(rule: str, a: tuple[str, str, int, int], b: tuple[str, str, int, int] | tuple[()] = ()) -> str:
-    """Return a hash of rule and identities: the same pair has the same id in every run and driver. No b: a is in no pair.
-
-    Site and gateway names have no spaces, so the joined text is unambiguous.
-    """
-    return hashlib.blake2b(" ".join(map(str, (rule, *a, *b))).encode(), digest_size=16).hexdigest()
-
-
 def pair_rows(
     rule: CorrelateRule,
     a: pa.Table,
@@ -130,26 +121,38 @@ def pair_rows(
     probability: npt.NDArray[np.float64],
 ) -> pa.Table:
     """Return the pairs of rows i of a and j of b as rows of RESULT."""
+    a, i = _used(a, i)
+    b, j = _used(b, j)
+    at = np.stack([i, j + a.num_rows], axis=1)
+    ids = result_ids(rule.name, np.concatenate([_digests(a), _digests(b)]), at)
     a, b = a.take(pa.array(i)), b.take(pa.array(j))
-    ids = [result_id(rule.name, x, y) for x, y in zip(_identities(a), _identities(b), strict=True)]
     a_key, b_key = plain_text(a["key"]), plain_text(b["key"])
     shared = pc.if_else(pc.fill_null(pc.equal(a_key, b_key), False), a_key, pa.scalar(None, pa.string()))
-    columns = [pa.array(ids, pa.string()), _repeated(rule.name, len(ids)), shared]
+    columns = [ids, _repeated(rule.name, len(ids)), shared]
     columns += [plain_text(side[name]) for side in (a, b) for name in SIDE_COLUMNS]
     return pa.table([*columns, pa.array(probability)], schema=RESULT)
 
 
 def unmatched_rows(rule: CorrelateRule, a: pa.Table) -> pa.Table:
     """Return readings of a that are in no pair as rows of RESULT."""
-    ids = [result_id(rule.name, x) for x in _identities(a)]
-    columns = [pa.array(ids, pa.string()), _repeated(rule.name, len(ids)), plain_text(a["key"])]
+    ids = result_ids(rule.name, _digests(a), np.arange(a.num_rows)[:, None])
+    columns = [ids, _repeated(rule.name, len(ids)), plain_text(a["key"])]
     columns += [plain_text(a[name]) for name in SIDE_COLUMNS]
     columns += [pa.nulls(a.num_rows, field.type) for field in RESULT][len(columns) :]
     return pa.table(columns, schema=RESULT)
 
 
-def _identities(side: pa.Table) -> Iterator[Any]:
-    return zip(*(side[name].to_pylist() for name in IDENTITY), strict=True)
+def _used(side: pa.Table, at: npt.NDArray[np.int64]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    """The rows that occur in `at`, and their places among these."""
+    used = np.zeros(side.num_rows, bool)
+    used[at] = True
+    return side.filter(pa.array(used)), (np.cumsum(used) - 1)[at]
+
+
+def _digests(side: pa.Table) -> Digests:
+    """Of identities. Site and gateway names have no spaces, so the joined text is unambiguous."""
+    texts = pc.binary_join_element_wise(*(side[name].cast(pa.string()) for name in IDENTITY), " ")
+    return digests(texts.to_pylist())
 
 
 def _repeated(text: str, count: int) -> pa.Array:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from whenabouts_cloud.landing.files import DamagedFileError
@@ -79,6 +78,8 @@ def _whole(landing: Store, path: str, schema: pa.Schema) -> pa.Table:
 
 
 def _filtered(landing: Store, path: str, schema: pa.Schema, where: pc.Expression) -> pa.Table:
+    import pyarrow.dataset as ds  # imports pandas: too slow for the start of commands that need neither
+
     dictionaries = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     parquet = ds.ParquetFileFormat(
         read_options=ds.ParquetReadOptions(dictionary_columns=dictionaries),

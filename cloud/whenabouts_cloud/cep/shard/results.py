@@ -6,7 +6,8 @@ and identity at each place, so the same match has the same id in every run and d
 ON ARRIVAL, "retracted": the emitted match with this id no longer holds.
 
 `probability` is 1 for CERTAIN and that of the whole match for OVER. It is null for POSSIBLE and CAUSAL, which have none, and
-in rows whose status is not "match".
+in rows whose status is not "match". Names in `events` are dictionary-encoded, as each occurs many times; in files they are
+plain texts.
 
 A rule with COUNT emits rows of COUNT: the number of matches of a key whose last event lies in [t_min, t_max], both null
 without EVERY; `exact` is false if there are that many or more. Its `result_id` is a hash of rule, key and t_min.
@@ -23,20 +24,23 @@ import pyarrow.compute as pc
 
 from whenabouts_cloud.cep.shard.events import Floats, Ints
 from whenabouts_cloud.landing.schema import IDENTITY, plain_text
+from whenabouts_cloud.result_ids import digests, result_ids
+from whenabouts_cloud.rules.coverage import TEXT
 from whenabouts_cloud.rules.model import CepRule
 
 PLACE = pa.struct(
     [
-        ("name", pa.string()),
-        ("stream", pa.string()),
-        ("site", pa.string()),
-        ("gateway", pa.string()),
+        ("name", TEXT),
+        ("stream", TEXT),
+        ("site", TEXT),
+        ("gateway", TEXT),
         ("boot", pa.int64()),
         ("seq", pa.int64()),
         ("t_min", pa.int64()),
         ("t_max", pa.int64()),
     ]
 )
+PLACED = [field.name for field in list(PLACE)[1:]]
 RESULT = pa.schema(
     [
         ("result_id", pa.string()),
@@ -62,7 +66,6 @@ COUNT = pa.schema(
         ("aggregates", pa.list_(AGGREGATE)),
     ]
 )
-_EMPTY_PLACE = "-"
 
 
 def match_rows(
@@ -92,7 +95,7 @@ def match_rows(
         if probability is None
         else pa.array(probability, from_pandas=True),
         "events": pa.ListArray.from_arrays(
-            pa.array(starts, pa.int32()), _entries(rule, places, events.take(pa.array(chosen)))
+            pa.array(starts, pa.int32()), _entries(rule, places, events.select(PLACED).take(pa.array(chosen)))
         ),
     }
     return pa.table([column_of[name] for name in RESULT.names], schema=RESULT)
@@ -128,9 +131,8 @@ def count_rows(
 
 def _entries(rule: CepRule, places: Ints, events: pa.Table) -> pa.StructArray:
     """One struct PLACE for each event."""
-    columns = [pa.array(rule.pattern.names, pa.string()).take(pa.array(places))] + [
-        plain_text(events[field.name]) for field in list(PLACE)[1:]
-    ]
+    names = pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), pa.array(rule.pattern.names, pa.string()))
+    columns = [names, *(events[field.name].cast(field.type) for field in list(PLACE)[1:])]
     return pa.StructArray.from_arrays([_whole(x) for x in columns], fields=list(PLACE))
 
 
@@ -138,15 +140,13 @@ def _result_ids(rule: CepRule, at: Ints, events: pa.Table) -> pa.Array:
     """Site and gateway names have no spaces, so the joined text is unambiguous."""
     streams = pa.array(rule.type_names, pa.string()).take(events["type"])
     parts = [streams, *(events[name].cast(pa.string()) for name in IDENTITY)]
-    texts = _whole(pc.binary_join_element_wise(*parts, " "))
-    texts = pa.concat_arrays([texts, pa.array([_EMPTY_PLACE], pa.string())])
-    flat = texts.take(pa.array(np.where(at < 0, len(texts) - 1, at).reshape(-1)))
-    offsets = pa.array(np.arange(0, at.size + 1, at.shape[1]), pa.int32())
-    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, flat), " ").to_pylist()
-    head = f"{rule.name} ".encode()
-    return pa.array([hashlib.blake2b(head + x.encode(), digest_size=16).hexdigest() for x in joined], pa.string())
+    return result_ids(rule.name, digests(_whole(pc.binary_join_element_wise(*parts, " ")).to_pylist()), at)
 
 
 def _whole(column: Any) -> pa.Array:
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    whole = column.unify_dictionaries().combine_chunks()
     return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole

@@ -106,7 +106,7 @@ class TaskFiles:
 def _write(into: Path, rows: pa.Table, durably: bool = True) -> None:
     """Use dictionaries only for texts that repeat; for numbers and ids they grow as large as the columns."""
     texts = [path for field in rows.schema if field.name != "result_id" for path in _texts(field, field.name)]
-    with pq.ParquetWriter(into, rows.schema, compression="zstd", use_dictionary=texts) as writer:
+    with pq.ParquetWriter(into, rows.schema, compression="zstd", use_dictionary=texts, store_schema=False) as writer:
         writer.write_table(rows, row_group_size=ROW_GROUP)
     if durably:
         sync(into)
@@ -119,7 +119,7 @@ def _texts(field: pa.Field, path: str) -> Iterator[str]:
     elif pa.types.is_struct(field.type):
         for child in field.type:
             yield from _texts(child, f"{path}.{child.name}")
-    elif pa.types.is_string(field.type):
+    elif pa.types.is_string(field.type) or pa.types.is_dictionary(field.type):
         yield path
 
 
