@@ -8,6 +8,8 @@ because the operator costs per key and per state access, hardly per reading.
 Each rule has its own shards, so its frontier and its state do not depend on other rules, and rules can be added and removed
 between two queries over the same checkpoint.
 
+A long history is taken in pieces that end with watermarks, so that the state stays small, if its frontiers have numbers.
+
 A watermark that one step of a shard reads counts from its next step on (`frontier`). A micro-batch holds all readings that
 its watermarks cover (`landing.history`), so a second step, without readings, follows at once. Only in a landing of several
 ingests, or with frontiers of older versions, which have no numbers, it is left to the next micro-batch.
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 STATE = "snapshot binary"
+MAX_BYTES = 16 << 20  # of the files of a micro-batch, about: a million readings
 
 
 def start_query(
@@ -57,7 +60,7 @@ def start_query(
     shared = [n for n, rule in rules.items() if engine.shared(rule)]
     sharing = [group_of(n, shard) for n in shared for shard in range(engine.shards(rules[n], shards))]
     packing = Packing(engine, dict(rules), shards, sharing=sharing, gone=gone)
-    reading = Reading(Store.at(landing), engine.columns, frozenset(left_out.names()), packing)
+    reading = Reading(Store.at(landing), engine.columns, frozenset(left_out.names()), packing, MAX_BYTES)
     sink = ResultSink(engine.results(next(iter(rules.values()))), out, report, failed, left_out)
     return sink.follow(functools.partial(_results, engine, dict(rules), spark, reading), trigger_s)
 

@@ -39,12 +39,16 @@ class History:
         self._changed_ns: int | None = -1
         self._found: dict[str, tuple[Position, list[LandedFile]]] = {}  # by part: since where, and what
 
-    def latest(self, start: Mapping[str, Any], max_bytes: int | None = None) -> Offset:
-        """The offset of all that has landed, or of the next piece of about max_bytes and at least one file."""
+    def latest(self, start: Mapping[str, Any], max_bytes: int | None = None, upto_frontier: bool = False) -> Offset:
+        """The offset of all that has landed, or of the next piece of about max_bytes and at least one file.
+
+        upto_frontier: a piece ends with a frontier, so that a reader can forget what it does not need any more; where no
+        frontier has a number there are no pieces.
+        """
         self._find_parts(start)
         new = {part: self._after(part, position_in(start, part)) for part in self._parts}
         if max_bytes is not None and sum(map(len, new.values())) > 1:
-            new = self._next_piece(new, max_bytes)
+            new = self._next_piece(new, max_bytes, upto_frontier)
         return {name_of(part): moved(position_in(start, part), files)._asdict() for part, files in new.items()}
 
     def pieces(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Piece]:
@@ -83,7 +87,9 @@ class History:
         self._found[part] = since, files
         return [one for one in files if _beyond(one, position)]
 
-    def _next_piece(self, new: dict[str, list[LandedFile]], max_bytes: int) -> dict[str, list[LandedFile]]:
+    def _next_piece(
+        self, new: dict[str, list[LandedFile]], max_bytes: int, upto_frontier: bool
+    ) -> dict[str, list[LandedFile]]:
         """The first files of about max_bytes; of several parts, whole hours."""
         paths = [(part, one) for part, files in new.items() for one in files]
         sizes = self._landing.sizes(f"{part}/{one.path}" if part else one.path for part, one in paths)
@@ -92,8 +98,11 @@ class History:
             [(part, files)] = [(part, files) for part, files in new.items() if files]
             for count, size in enumerate(sizes):
                 left -= size or 0
-                if left < 0:
-                    return new | {part: files[: max(count, 1)]}
+                ends = not upto_frontier or (files[count - 1].kind == FRONTIER and files[count - 1].numbers is not None)
+                if left < 0 and count and ends:
+                    return new | {part: files[:count]}
+            return new
+        if upto_frontier and not all(one.numbers for _, one in paths if one.kind == FRONTIER):
             return new
         by_hour: dict[str, int] = {}
         for (_, one), size in zip(paths, sizes, strict=True):

@@ -55,7 +55,7 @@ class Reading:
     columns: Sequence[str]
     left_out: frozenset[str]
     work: Work
-    max_bytes: int | None = None  # of the files of a micro-batch
+    max_bytes: int | None = None  # of the files of a micro-batch, about
 
     def partitions(self, pieces: Sequence[Piece]) -> list[InputPartition]:
         """Divide files of readings among tasks."""
@@ -114,7 +114,7 @@ class _Growing(DataSourceStreamReader):
         return ReadAllAvailable() if most is None else ReadMaxBytes(most)
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
-        return {**start, **self.history.latest(start, getattr(limit, "max_bytes", None))}
+        return {**start, **self.history.latest(start, getattr(limit, "max_bytes", None), upto_frontier=True)}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         pieces = self.history.pieces(start, end)

@@ -1,0 +1,64 @@
+"""A long history is taken in pieces, whose ends make sense to the reader."""
+
+import pytest
+
+from support.cloud.landing import land, reading, watermark
+from support.cloud.parts import Part
+from whenabouts_cloud.landing.history import History, frontiers_of, readings_of
+from whenabouts_cloud.landing.store import Store
+
+
+def pieces(folder, max_bytes, **more):
+    """The seq ranges of the pieces, and how many frontiers each has."""
+    history, start, found = History(Store.at(folder)), {}, []
+    while (end := history.latest(start, max_bytes, **more)) != start:
+        some = history.pieces(start, end)
+        found.append((len(readings_of(some)), len(frontiers_of(some))))
+        start = end
+    return found
+
+
+def test_a_piece_has_at_least_one_file_and_at_most_the_bytes(tmp_path):
+    """Files of the same size, two to a piece."""
+    for n in range(5):
+        size = land(tmp_path, [reading("g", n, "s", "k", 1, 1)]).stat().st_size
+    assert pieces(tmp_path, 1) == [(1, 0)] * 5
+    assert pieces(tmp_path, size * 5 // 2) == [(2, 0), (2, 0), (1, 0)]
+    assert pieces(tmp_path, None) == pieces(tmp_path, size * 100) == [(5, 0)]
+
+
+def test_a_job_s_pieces_end_with_a_frontier(tmp_path):
+    """A job without watermarks would keep everything: where none has a number the history is not divided."""
+    part = Part(tmp_path / "new")
+    for step in "ddfddfdd":
+        part.data() if step == "d" else part.frontier()
+    assert pieces(tmp_path / "new", 1, upto_frontier=True) == [(2, 1), (2, 1), (2, 0)]
+    for n in range(3):
+        land(tmp_path / "old", [reading("g", n, "s", "k", 1, 1)])
+        watermark(tmp_path / "old", {"g": n})
+    assert pieces(tmp_path / "old", 1, upto_frontier=True) == [(3, 3)]
+
+
+def test_pieces_of_several_ingests_are_whole_hours_of_all(tmp_path):
+    """A gateway that has moved may have readings in one and the frontier over them in the other."""
+    parts = [Part(tmp_path), Part(tmp_path / "ingest=b", "h")]
+    for _ in range(3):
+        for part in parts:
+            part.data()
+            part.frontier()
+            part.hour += 1
+    assert pieces(tmp_path, 1, upto_frontier=True) == pieces(tmp_path, 1) == [(2, 2)] * 3
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_parts_that_appear_later_are_found(tmp_path, others):
+    """A second ingest starts while a reader runs."""
+    part, history = Part(tmp_path), History(Store.at(tmp_path))
+    part.data()
+    first = history.latest({})
+    other = Part(tmp_path / "ingest=b", "h")
+    for _ in range(others + 1):
+        other.data()
+    second = history.latest(first)
+    assert second["ingest=b"]["number"] == others + 1
+    assert len(history.pieces(first, second)) == others + 1
