@@ -2,10 +2,11 @@
 
     DIR/hour=2026-01-31T17/part-00000042.parquet     by hour of arrival, so that one flush is one file
     DIR/_ahead/hour=2026-01-31T17/part-00000043.parquet   side output: readings that begin in the future
-    DIR/_frontier/part-00000042.json                 how far each gateway's readings are complete
+    DIR/_frontier/hour=2026-01-31T17/part-00000044.json   how far each gateway's readings are complete
     DIR/_dead/                                       dead letters, with their reasons (dead_letters.py)
     DIR/_ingest/                                     lock, snapshot of the ledger, name of the session at the broker
 
+All these files share one sequence of numbers, and hours never go back: `landing.layout` says what readers make of it.
 Files are published as in `durable`. The metadata of a file lists the numbers it holds, so that after a crash the ledger is
 rebuilt from a snapshot and the files after it. Spark and pyarrow ignore names that begin with "_" or ".".
 """
@@ -21,11 +22,12 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.durable import appearing, sync, write_durably
+from whenabouts_cloud.durable import appearing, make_folder, sync, write_durably
 from whenabouts_cloud.ingest.ledger import Ledger
 from whenabouts_cloud.landing.files import RANGES_KEY
+from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, HOUR, SUFFIX, Numbers, numbers_of, path_of
 from whenabouts_cloud.landing.ranges import Range, range_of
-from whenabouts_cloud.landing.schema import AHEAD_DIR, FRONTIER_DIR, SCHEMA
+from whenabouts_cloud.landing.schema import SCHEMA
 from whenabouts_protocol import Reading
 
 FRONTIER_KEPT_US = 86400 * 1_000_000
@@ -46,7 +48,7 @@ class Landing:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         try:
-            for name in (FRONTIER_DIR, "_ingest", "_dead"):
+            for name in (FRONTIER, "_ingest", "_dead"):
                 (folder / name).mkdir(parents=True, exist_ok=True)
             self._lock: IO[str] = (folder / "_ingest" / "lock").open("w")
         except OSError as error:
@@ -68,13 +70,14 @@ class Landing:
 
     def _open(self) -> None:
         sync(self.folder)
-        for pattern in ("*/.part-*", f"{AHEAD_DIR}/*/.part-*"):
+        for pattern in ("*/.part-*", *(f"{kind}/*/.part-*" for kind in (AHEAD, FRONTIER))):
             for leftover in self.folder.glob(pattern):
                 leftover.unlink()
         snapshot = self._read_snapshot()
         self._upto, self._since = snapshot["upto"], snapshot["since"]
-        self._hour: str = self._since
-        self._next: int = 1 + max([self._upto, *(number for number, _ in self._files())])
+        files = list(self._files())
+        self._hour: str = max([self._since, *(path.parent.name.removeprefix(HOUR) for _, path in files)])
+        self._next: int = 1 + max([self._upto, *(number for number, _ in files)])
         session = self.folder / "_ingest" / "session"
         if not session.exists():
             write_durably(session, uuid.uuid4().hex[:12].encode())
@@ -99,7 +102,7 @@ class Landing:
         """
         yield from map(range_of, self._read_snapshot()["ranges"])
         for number, path in self._files():
-            if number <= self._upto:
+            if number <= self._upto or path.suffix != ".parquet":
                 continue
             try:
                 yield from map(range_of, json.loads(pq.read_metadata(path).metadata[RANGES_KEY]))
@@ -115,30 +118,28 @@ class Landing:
         output: name of the side output, "" for the landing itself.
         """
         table = to_table(readings, landed_us).replace_schema_metadata({RANGES_KEY: json.dumps(ranges)})
-        hour = datetime.fromtimestamp(landed_us / 1e6, UTC).strftime("%Y-%m-%dT%H")
-        if hour < self._since:
-            self._look_since(hour)
-        folder = self.folder / output / f"hour={hour}"
-        if not folder.is_dir():
-            folder.mkdir(parents=True)
-            sync(folder.parent)
-            sync(self.folder)
-        path = folder / f"part-{self._next:08d}.parquet"
+        path = self._place(output, landed_us)
         with appearing(path) as file:
             pq.write_table(table, file, compression="zstd", write_page_checksum=True)
         self._next += 1
-        self._hour = hour
+        return path
+
+    def _place(self, kind: str, now_us: int) -> Path:
+        """The path of the next file; its folder exists, durably. After the clock was set back the hour stays."""
+        self._hour = max(self._hour, datetime.fromtimestamp(now_us / 1e6, UTC).strftime("%Y-%m-%dT%H"))
+        path = self.folder / path_of(kind, self._hour, Numbers(self._next, self._next))
+        make_folder(path.parent)
         return path
 
     def write_frontiers(self, rows: list[dict[str, Any]]) -> None:
         """Write the gateways' frontiers; all readings below them must have been written before."""
-        folder = self.folder / FRONTIER_DIR
         text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
-        write_durably(folder / f"part-{rows[0]['landed_us']:017d}.json", text.encode())
+        write_durably(self._place(FRONTIER, rows[0]["landed_us"]), text.encode())
+        self._next += 1
 
     def drop_old_frontiers(self, now_us: int) -> None:
-        """Delete frontier files older than FRONTIER_KEPT_US; a job that was stopped for longer reads newer ones."""
-        for path in (self.folder / FRONTIER_DIR).glob("part-*.json"):
+        """Delete frontier files of older versions, which are in no hour, after FRONTIER_KEPT_US."""
+        for path in (self.folder / FRONTIER).glob("part-*.json"):
             number = path.stem.removeprefix("part-")
             if number.isdecimal() and int(number) < now_us - FRONTIER_KEPT_US:
                 path.unlink(missing_ok=True)
@@ -168,10 +169,6 @@ class Landing:
         """Release the landing for another bridge."""
         self._lock.close()
 
-    def _look_since(self, hour: str) -> None:
-        """After the clock was set back: make a restart also search earlier hours than the snapshot names."""
-        self._write_snapshot({**self._read_snapshot(), "since": hour})
-
     def _write_snapshot(self, snapshot: dict[str, Any]) -> None:
         """Write it range by range: as one text it would take several times the memory of the ledger."""
         rest = json.dumps({name: value for name, value in snapshot.items() if name != "ranges"})
@@ -199,14 +196,15 @@ class Landing:
         return snapshot
 
     def _files(self) -> Iterator[tuple[int, Path]]:
-        """Yield (number, path) of the files in the hours since the snapshot; includes all that it does not cover."""
-        for folder in (*self.folder.glob("hour=*"), *self.folder.glob(f"{AHEAD_DIR}/hour=*")):
-            if folder.name.removeprefix("hour=") < self._since:
-                continue
-            for path in folder.glob("part-*.parquet"):
-                number = path.stem.removeprefix("part-")
-                if number.isdecimal():
-                    yield int(number), path
+        """Yield (number, path) of numbered files in the hours since the snapshot; includes all that it does not cover."""
+        for kind in (DATA, AHEAD, FRONTIER):
+            for folder in (self.folder / kind).glob(f"{HOUR}*"):
+                if folder.name.removeprefix(HOUR) < self._since:
+                    continue
+                for path in folder.glob(f"part-*{SUFFIX[kind]}"):
+                    numbers = numbers_of(path.name)
+                    if numbers is not None:
+                        yield numbers.last, path
 
 
 def to_table(readings: list[Reading], landed_us: int) -> pa.Table:

@@ -1,7 +1,8 @@
 """Finds what is damaged in a landing: data files, and the files beside them.
 
-Data files have consecutive numbers. A number that no file has is reported as missing, unless whole hours lie between its
-neighbours, whose folders may have been deleted, as the manual allows. Numbers before the first file are not missed.
+Files have consecutive numbers, those of frontiers too. A number that no file has is reported as missing, unless whole hours
+lie between its neighbours, whose folders may have been deleted, as the manual allows. Numbers before the first file are not
+missed.
 """
 
 import json
@@ -21,6 +22,8 @@ from whenabouts_cloud.landing.files import (
     number_of,
     read_footer,
 )
+from whenabouts_cloud.landing.layout import HOUR as HOUR_FOLDER
+from whenabouts_cloud.landing.layout import numbers_of
 from whenabouts_cloud.landing.ranges import Range, without
 from whenabouts_cloud.landing.schema import FRONTIER_DIR
 
@@ -48,7 +51,7 @@ class Report:
     readings: int = 0
     found: list[Found] = field(default_factory=list)
     highest: int = 0  # number that a file has, had, or that the snapshot names
-    since: str = ""  # hour of the last file that the snapshot covers
+    newest_hour: str = ""  # of a numbered file, or that the snapshot names
 
 
 def check(landing: Path, advance: Callable[[int], None] = lambda _: None) -> Report:
@@ -75,15 +78,22 @@ def check(landing: Path, advance: Callable[[int], None] = lambda _: None) -> Rep
             problem = "it is whole, but was left out or moved while it was not, and jobs do not read a name twice"
             report.found.append(Found(name, "unseen", problem, []))
     report.found += [
-        Found(name, "missing", "no file has this number", []) for name in _missing(landing, files, snapshot)
+        Found(name, "missing", "no file has this number", [])
+        for name in _missing(landing, [*files, *_frontier_files(landing)], snapshot)
     ]
-    for file in (*sorted((landing / FRONTIER_DIR).glob("part-*.json")), *sorted((landing / "_dead").glob("*.jsonl"))):
+    for file in (*_frontier_files(landing), *sorted((landing / "_dead").glob("*.jsonl"))):
         bad = _bad_lines(file)
         if bad is not None:
             report.found.append(Found(file.relative_to(landing).as_posix(), "beside", bad, []))
-    report.highest = max([snapshot["upto"], *_numbers(files), *_gone(landing)])
-    report.since = snapshot["since"]
+    numbered = [*files, *_frontier_files(landing)]
+    report.highest = max([snapshot["upto"], *_numbers(numbered), *_gone(landing)])
+    report.newest_hour = max([snapshot["since"], *_hours(numbered).values()])
     return report
+
+
+def _frontier_files(landing: Path) -> list[Path]:
+    """Files of frontiers, by hour, and those of older versions."""
+    return sorted((landing / FRONTIER_DIR).glob("**/part-*.json"))
 
 
 def record_of(landing: Path, name: str) -> Path:
@@ -110,13 +120,14 @@ def _snapshot(landing: Path, report: Report) -> dict[str, Any]:
 
 
 def _numbers(files: Iterable[Path]) -> set[int]:
-    return {number for file in files if (number := number_of(file.name)) is not None}
+    return set(_hours(files))
 
 
 def _gone(landing: Path) -> set[int]:
     """Numbers that are accounted for: of files that a repair has moved, renamed or found missing."""
-    names = (file.name.removesuffix(".json") for file in (landing / DAMAGED_DIR).rglob("*.json"))
-    return {number for name in names if (number := number_of(name)) is not None}
+    files = (landing / DAMAGED_DIR).rglob("*.json")
+    named = (numbers_of(file.name.removesuffix(".json")) or numbers_of(file.name) for file in files)
+    return {number for one in named if one for number in range(one.first, one.last + 1)}
 
 
 def _missing(landing: Path, files: list[Path], snapshot: dict[str, Any]) -> list[str]:
@@ -134,14 +145,16 @@ def _missing(landing: Path, files: list[Path], snapshot: dict[str, Any]) -> list
             names |= {
                 n: f"hour={hours[before]}/part-{n:08d}.parquet" for n in range(before + 1, after) if n not in gone
             }
-    now = _numbers(data_files(landing)) if names else set()  # an ingest may have begun a new hour meanwhile
+    # An ingest may have begun a new hour meanwhile.
+    now = _numbers([*data_files(landing), *_frontier_files(landing)]) if names else set()
     return [name for number, name in names.items() if number not in now]
 
 
 def _hours(files: Iterable[Path]) -> dict[int, str]:
     """Hour of arrival of each numbered file."""
-    named = ((number_of(file.name), file.parent.name.removeprefix("hour=")) for file in files)
-    return {number: hour for number, hour in named if number is not None}
+    placed = [(file, file.parent.name) for file in files if file.parent.name.startswith(HOUR_FOLDER)]
+    named = ((numbers_of(file.name), folder.removeprefix(HOUR_FOLDER)) for file, folder in placed)
+    return {number: hour for one, hour in named if one for number in range(one.first, one.last + 1)}
 
 
 def _adjacent(one: str, other: str) -> bool:

@@ -54,7 +54,7 @@ def locked(landing: Path) -> Iterator[None]:
 
 def repair(landing: Path, report: Report, now_us: int) -> list[Repaired]:
     """Repair everything in a report; the landing must be `locked` since before its check."""
-    hour = max(datetime.fromtimestamp(now_us / 1e6, UTC).strftime(HOUR), report.since)
+    hour = max(datetime.fromtimestamp(now_us / 1e6, UTC).strftime(HOUR), report.newest_hour)
     done = []
     for found in report.found:
         report.highest += 1

@@ -60,7 +60,11 @@ def identities(folder: Path) -> list[Identity]:
 
 def frontiers(folder: Path) -> list[dict]:
     """Every row of the frontier files, oldest file first."""
-    return [json.loads(line) for path in sorted((folder / "_frontier").glob("part-*.json")) for line in path.open()]
+    return [
+        json.loads(line)
+        for path in sorted((folder / "_frontier").glob("hour=*/part-*.json"), key=lambda path: path.name)
+        for line in path.open()
+    ]
 
 
 def letters(folder: Path) -> list[dict]:

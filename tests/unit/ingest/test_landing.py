@@ -68,8 +68,12 @@ def test_leftovers_of_a_crash_are_removed_at_the_next_start(tmp_path):
     landing = Landing(tmp_path)
     whole = land(landing, "g1", 0, 3)
     landing.close()
-    half, frontier = whole.with_name(".part-00000002.parquet"), tmp_path / "_frontier" / ".part-7.json"
+    half, frontier = (
+        whole.with_name(".part-00000002.parquet"),
+        tmp_path / "_frontier" / "hour=2026-09-21T14" / ".part-00000003.json",
+    )
     half.write_bytes(whole.read_bytes()[:100])
+    frontier.parent.mkdir(parents=True)
     frontier.write_text("{")
     Landing(tmp_path)
     assert whole.exists()
@@ -78,7 +82,7 @@ def test_leftovers_of_a_crash_are_removed_at_the_next_start(tmp_path):
 
 
 def test_numbers_and_ledger_survive_a_clock_that_is_put_back(tmp_path, monkeypatch):
-    """hour:   5        6 (snapshot)      5 again      restart: the files of hour 5 behind the snapshot count"""
+    """hour:   5        6 (snapshot)      5 again: the hours of folders do not go back"""
     monkeypatch.setattr(landing_module, "SNAPSHOT_EVERY", 2)
     bridge_time = [NOW_US]
     far_us = 10**15  # no reading counts as ahead
@@ -94,7 +98,10 @@ def test_numbers_and_ledger_survive_a_clock_that_is_put_back(tmp_path, monkeypat
     bridge.flush()
     rows = identities(tmp_path)
     assert sorted(rows) == [("g1", 0, seq) for seq in range(30)]
-    assert sorted(map(number, files(tmp_path))) == [1, 2, 3, 4, 5, 6, 7]
+    numbers = [(number(path), path.parent.name) for path in files(tmp_path)]
+    assert [n for n, _ in sorted(numbers)] == sorted({n for n, _ in numbers})
+    assert [hour for _, hour in sorted(numbers)] == sorted(hour for _, hour in numbers)
+    assert len({hour for _, hour in numbers}) == 3
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"upto": "1", "since": "", "ranges": []}', "\ufffd"])
@@ -199,16 +206,32 @@ def test_readers_see_columns_and_types_of_the_layout_and_no_hidden_folder(tmp_pa
 
 
 def test_old_frontier_files_are_dropped_and_foreign_ones_left(tmp_path):
-    """A day after them; what is no frontier file of ours stays."""
+    """Of older versions, a day after them; those in hours, and what is no frontier file of ours, stay."""
     landing = Landing(tmp_path)
-    for landed_us in (NOW_US - 1, NOW_US, NOW_US + 1):
-        landing.write_frontiers([{"landed_us": landed_us}])
-    foreign = tmp_path / "_frontier" / "part-x.json"
-    foreign.touch()
+    landing.write_frontiers([{"landed_us": NOW_US - 1}])
+    for name in (*(f"part-{landed_us:017d}" for landed_us in (NOW_US - 1, NOW_US, NOW_US + 1)), "part-x"):
+        (tmp_path / "_frontier" / f"{name}.json").touch()
     landing.drop_old_frontiers(NOW_US + FRONTIER_KEPT_US)
-    assert sorted(path.stem for path in foreign.parent.iterdir()) == [
-        f"part-0{NOW_US}", f"part-0{NOW_US + 1}", "part-x"
+    assert sorted(path.stem for path in (tmp_path / "_frontier").iterdir()) == [
+        "hour=2026-09-21T14", f"part-0{NOW_US}", f"part-0{NOW_US + 1}", "part-x"
     ]  # fmt: skip
+
+
+def test_readings_frontiers_and_side_output_share_one_sequence_of_numbers(tmp_path):
+    """So a number says what a frontier covers; a restart goes on after the highest, whatever kind of file has it."""
+    landing = Landing(tmp_path)
+    for _ in range(2):
+        land(landing, "g1", 0, 1)
+        landing.write_frontiers([{"landed_us": NOW_US}])
+    landing.close()
+    again = Landing(tmp_path)
+    one = reading("g1", 0, 9)
+    again.write([one], as_ranges([one.identity]), NOW_US, "_ahead")
+    again.write_frontiers([{"landed_us": NOW_US}])
+    named = {path.relative_to(tmp_path).parts[0]: [] for path in tmp_path.rglob("part-*")}
+    for path in sorted(tmp_path.rglob("part-*")):
+        named[path.relative_to(tmp_path).parts[0]].append(number(path))
+    assert named == {"hour=2026-09-21T14": [1, 3], "_frontier": [2, 4, 6], "_ahead": [5]}
 
 
 FULL_DISK = """

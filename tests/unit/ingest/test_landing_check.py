@@ -137,7 +137,7 @@ def test_row_groups_that_still_read_are_rescued(four):
     _, report = run(folder, "--repair")
     [found] = report["found"]
     assert found["lost"] == [["hall/g1", 0, 3 * EACH, 3 * EACH + EACH // 2 - 1]]
-    assert found["new"].endswith("part-00000005.parquet")
+    assert found["new"].endswith("part-00000006.parquet")
     rescued = pq.ParquetFile(folder / found["new"])
     assert rescued.metadata.num_rows == EACH // 2
     assert json.loads(rescued.metadata.metadata[RANGES_KEY]) == [["hall/g1", 0, 3 * EACH + EACH // 2, 4 * EACH - 1]]
@@ -184,7 +184,7 @@ def test_a_file_that_is_put_back_gets_a_new_name(four):
     code, report = run(folder)
     assert (code, [one["kind"] for one in report["found"]]) == (1, ["unseen", "unseen"])
     assert run(folder, "--repair")[0] == 0
-    assert [path.name[5:13] for path in files(folder)] == ["00000001", "00000004", "00000005", "00000006"]
+    assert [path.name[5:13] for path in files(folder)] == ["00000001", "00000004", "00000006", "00000007"]
     assert len(set(identities(folder))) == len(identities(folder)) == 4 * EACH
     assert run(folder)[0] == 0
 
