@@ -17,9 +17,11 @@ from whenabouts_cloud.ingest.metrics import metrics
 from whenabouts_cloud.ingest.owners import Owners, OwnersError, OwnersFile, read_owners
 from whenabouts_cloud.ingest.receiving.receiver import Receiver
 from whenabouts_cloud.ingest.service import IngestService
+from whenabouts_cloud.landing.layout import INGEST_NAME, PART
 from whenabouts_cloud.metrics_file import MetricsFile
 from whenabouts_cloud.orderly_end import orderly_end
 from whenabouts_protocol.logs import Log, write_logs
+from whenabouts_protocol.topics import is_name
 
 log = Log(__name__)
 
@@ -27,10 +29,40 @@ REPORT_S = 2.0
 END_S = 15.0  # far longer than a flush and a disconnect take
 
 
+def _name(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not INGEST_NAME.fullmatch(value):
+        raise click.BadParameter(f"found {value!r}, expected 1 to 63 letters, digits, and after the first . _ -")
+    return value
+
+
+def _sites(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    sites = tuple(dict.fromkeys(site.strip() for value in values for site in value.split(",")))
+    for site in sites:
+        if site.startswith("$share"):
+            raise click.BadParameter(
+                f"found {site!r}, a shared subscription: the broker would scatter the numbers of one gateway over several "
+                "ingests, and none could tell which are missing, or confirm any. Divide the gateways by site instead: "
+                "--name a --site warehouse for one ingest, --name b --site shop for the other"
+            )
+        if not is_name(site):
+            raise click.BadParameter(f"found {site!r}, expected the name of a site: no / + #, first no $ or .")
+    return sites
+
+
 @click.command()
 @broker_options
 @written_landing_option
 @click.option("--client-id", help="Name of the session at the broker; kept in the landing by default.")
+@click.option(
+    "--name", callback=_name, help="Of this ingest, if several share a landing: it writes to LANDING/ingest=NAME."
+)
+@click.option(
+    "--site",
+    "sites",
+    multiple=True,
+    callback=_sites,
+    help="Land only the gateways of this site; may be repeated, or several with commas. Each site needs one ingest.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stdout.")
 @click.option(
     "--gateways",
@@ -50,6 +82,8 @@ def ingest(
     broker: tuple[str, int],
     landing: Path,
     client_id: str | None,
+    name: str | None,
+    sites: tuple[str, ...],
     username: str | None,
     password_file: Path | None,
     ca_file: str | None,
@@ -67,19 +101,23 @@ def ingest(
     SIGTERM or Ctrl-C after a last flush; the broker keeps the session meanwhile. If that takes more than 15 s, as on a
     hanging disk, it exits with code 70 and reports what it waited for; nothing acknowledged is lost.
 
+    Several ingests can share a landing: each has a --name, and the sites that it lands. A gateway's readings must all go to
+    one of them at a time; it may move to another, as when one ingest takes over the sites of one that has failed.
+
     \b
     Example:  whenabouts-cloud ingest --broker localhost:1883 --landing ./landing
+              whenabouts-cloud ingest --broker localhost:1883 --landing ./landing --name a --site warehouse
     """
     write_logs(log_format)
     asking = credentials(username, password_file, ca_file, cert_file, key_file)
     try:
         owners = Owners() if gateways is None else Owners(read_owners(gateways))
-        store = Landing(landing)
-        bridge = Bridge(store, owners=owners, ahead_margin_us=ahead_margin_s * 1_000_000)
+        store = Landing(landing / f"{PART}{name}" if name else landing)
+        bridge = Bridge(store, owners=owners, ahead_margin_us=ahead_margin_s * 1_000_000, sites=sites)
     except (LandingError, OwnersError) as error:
         raise click.ClickException(str(error)) from None
-    name = client_id or f"wa-ingest-{store.session}"
-    service = IngestService(Receiver(*broker, name, asking, log_format), bridge, f"{broker[0]}:{broker[1]}")
+    session = client_id or f"wa-ingest-{store.session}"
+    service = IngestService(Receiver(*broker, session, asking, log_format, sites), bridge, f"{broker[0]}:{broker[1]}")
     ends_s = None if cert_file is None else certificate_ends_s(Path(cert_file))
     report = _Reporter(bridge, service, as_json, None if metrics_file is None else MetricsFile(metrics_file), ends_s)
     watched = None if gateways is None else OwnersFile(gateways, owners)
@@ -105,7 +143,7 @@ def ingest(
 QUIET = ("messages", "files", "frontiers")  # change with every message, or mean nothing to a person
 SHOWN = {
     "repeats": "repeats", "conflicts": "conflicts", "refused": "refused at gateways", "invalid": "invalid at gateways",
-    "ahead": "from the future", "over_budget": "messages over budget",
+    "ahead": "from the future", "other_sites": "messages of other sites", "over_budget": "messages over budget",
     "forgotten": "numbers confirmed elsewhere", "clocks_ahead": "gateways with a clock ahead",
     "qos0_dropped": "messages of QoS 0 dropped", "dead_dropped": "dead letters not kept",
 }  # fmt: skip

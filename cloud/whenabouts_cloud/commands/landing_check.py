@@ -11,7 +11,7 @@ import click
 
 from whenabouts_cloud.commands.options import landing_option
 from whenabouts_cloud.landing.damage import Report, check
-from whenabouts_cloud.landing.files import data_files
+from whenabouts_cloud.landing.files import data_files, part_folders
 from whenabouts_cloud.landing.ranges import Range
 from whenabouts_cloud.landing.repair import BusyLandingError, Repaired, locked, repair
 from whenabouts_cloud.progress import progress
@@ -36,19 +36,39 @@ def check_landing(landing: Path, repairs: bool, as_json: bool) -> None:
     \b
     Example:  whenabouts-cloud landing check --landing ./landing --repair
     """
+    parts = part_folders(landing)
     try:
-        with locked(landing) if repairs else contextlib.nullcontext():
-            total = sum(1 for _ in data_files(landing))
+        with contextlib.ExitStack() as locks:
+            for part in parts if repairs else ():
+                locks.enter_context(locked(part))
+            total = sum(1 for part in parts for _ in data_files(part))
             with progress("checking", total, "files") if sys.stderr.isatty() or total > 1000 else _silent() as advance:
-                report = check(landing, advance)
-            done = repair(landing, report, time.time_ns() // 1000) if repairs else []
+                reports = [check(part, advance) for part in parts]
+            now_us = time.time_ns() // 1000
+            done = [
+                repair(part, report, now_us) if repairs else [] for part, report in zip(parts, reports, strict=True)
+            ]
     except BusyLandingError as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
         raise click.ClickException(f"landing {landing}: cannot be checked ({error})") from None
-    click.echo(json.dumps(_as_json(report, done)) if as_json else _text(landing, report, done))
+    report, repaired = _together(landing, parts, reports, done)
+    click.echo(json.dumps(_as_json(report, repaired)) if as_json else _text(landing, report, repaired))
     if report.found and not repairs:
         raise SystemExit(1)
+
+
+def _together(
+    landing: Path, parts: list[Path], reports: list[Report], done: list[list[Repaired]]
+) -> tuple[Report, list[Repaired]]:
+    """The report of the whole landing, with paths below it."""
+    whole, repaired = Report(), list[Repaired]()
+    for part, report, mended in zip(parts, reports, done, strict=True):
+        inner = part.relative_to(landing)
+        whole.files, whole.readings = whole.files + report.files, whole.readings + report.readings
+        whole.found += [one._replace(file=(inner / one.file).as_posix()) for one in report.found]
+        repaired += [one._replace(new=one.new and (inner / one.new).as_posix()) for one in mended]
+    return whole, repaired
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ The driver calls `take` for each message, `flush` when enough has gathered, and 
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from whenabouts_cloud.ingest.announcements import Gateway, Gateways, OverBudget
@@ -56,7 +56,7 @@ class Bridge:
     """Takes messages, lands readings. now_us gives UTC in microseconds for arrival times.
 
     owners: which gateway may publish which streams. Readings that begin later than now + ahead_margin_us go to the side
-    output.
+    output. sites: whose messages are landed; those of others are left to the ingest of their site. None: of all.
     """
 
     def __init__(
@@ -65,7 +65,9 @@ class Bridge:
         now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
         owners: Owners | None = None,
         ahead_margin_us: int = AHEAD_MARGIN_US,
+        sites: Sequence[str] = (),
     ) -> None:
+        self._sites = frozenset(sites)
         self._landing, self._now_us, self._ahead_margin_us = landing, now_us, ahead_margin_us
         self._owners = Owners() if owners is None else owners
         self._owners.restore(landing.read_sent_rules())
@@ -113,6 +115,9 @@ class Bridge:
         self._bytes += len(payload)
         self._tokens.append(token)
         place = parse_topic(topic)
+        if place is not None and self._sites and place[0] not in self._sites:
+            self.counters.other_sites += 1  # the broker remembers subscriptions of an earlier start
+            return
         try:
             if place is None:
                 raise _Refused("topic", "expected wa/2/<site>/<gateway>/<leaf>")

@@ -32,6 +32,7 @@ class Counters:
     dead: int = 0
     dead_dropped: int = 0
     over_budget: int = 0  # messages that were refused because their sender, or all, used more than they may
+    other_sites: int = 0  # messages of sites that another ingest lands
     files: int = 0
     frontiers: int = 0
     forgotten: int = 0  # numbers that gateways no longer keep and that never landed here

@@ -26,6 +26,7 @@ def metrics(
         ("repeats", "Readings that had landed before."),
         ("conflicts", "Readings with another content under a known identity."),
         ("files", "Files written."),
+        ("other_sites", "Messages of sites that this ingest does not land."),
         ("forgotten", "Numbers that gateways no longer keep and that never landed here."),
         ("clocks_ahead", "Gateways whose clock was ahead of this machine's."),
         ("refused", "Readings that gateways had no room for."),

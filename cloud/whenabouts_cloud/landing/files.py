@@ -14,8 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whenabouts_cloud.landing.layout import PART, parts_of
 from whenabouts_cloud.landing.ranges import Range, range_of
 from whenabouts_cloud.landing.schema import AHEAD_DIR, IDENTITY, SCHEMA
+from whenabouts_cloud.landing.store import Store
 
 RANGES_KEY = b"whenabouts.ranges"
 DAMAGED_DIR = "_damaged"  # in the landing
@@ -35,12 +37,17 @@ class Footer(NamedTuple):
     ranges: list[Range] | None
 
 
-def data_files(landing: Path) -> Iterator[Path]:
-    """The files that readers of a landing see, in the order of their names; and those of its side outputs."""
-    for root in (landing, *(landing / name for name in SIDE_OUTPUTS)):
+def data_files(part: Path) -> Iterator[Path]:
+    """The files that readers of a part of a landing see, in the order of their names; and those of its side outputs."""
+    for root in (part, *(part / name for name in SIDE_OUTPUTS)):
         for folder, folders, names in os.walk(root):
-            folders[:] = sorted(name for name in folders if name[0] not in "._")
+            folders[:] = sorted(name for name in folders if name[0] not in "._" and not name.startswith(PART))
             yield from (Path(folder, name) for name in sorted(names) if name[0] not in "._")
+
+
+def part_folders(landing: Path) -> list[Path]:
+    """The folders of the parts of a landing."""
+    return [landing / name for name in parts_of(Store.at(landing))]
 
 
 def number_of(name: str) -> int | None:

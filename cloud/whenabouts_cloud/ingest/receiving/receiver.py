@@ -10,6 +10,7 @@ is closed, however the ingest ended. If it ends itself, the ingest starts anothe
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -28,9 +29,10 @@ class Receiver:
     """A `Reception` in another process; the same calls. The process starts with `connect`."""
 
     def __init__(
-        self, host: str, port: int, client_id: str, credentials: Credentials, log_format: str = "text"
-    ) -> None:
-        self._settings = (host, port, client_id, credentials, log_format)
+        self, host: str, port: int, client_id: str, credentials: Credentials, log_format: str = "text",
+        sites: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        self._settings = (host, port, client_id, credentials, tuple(sites), log_format)
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
         self._stopped, self._stop = socket.socketpair()

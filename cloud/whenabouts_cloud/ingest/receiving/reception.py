@@ -85,10 +85,16 @@ class Source(Protocol):
 
 
 class Reception:
-    """Receives in a thread of paho's into an inbox. client_id names the session that the broker keeps."""
+    """Receives in a thread of paho's into an inbox. client_id names the session that the broker keeps.
 
-    def __init__(self, host: str, port: int, client_id: str, credentials: Credentials) -> None:
+    sites: whose messages are asked for; none: those of all.
+    """
+
+    def __init__(
+        self, host: str, port: int, client_id: str, credentials: Credentials, sites: Sequence[str] = ()
+    ) -> None:
         self._host, self._port = host, port
+        self._filters = [(subscription(leaf, site), qos) for site in sites or ("+",) for leaf, qos in LEAVES]
         self._client_id, self._credentials = client_id, credentials
         self._inbox: Inbox[tuple[str, bytes, Token]] = Inbox()
         self._closing = False
@@ -231,13 +237,13 @@ class Reception:
             self._refused_mids.clear()
             self._connection = time.monotonic_ns()  # differs from those of an earlier process on this machine, too
             self._connected = True
-            client.subscribe([(subscription(leaf), qos) for leaf, qos in LEAVES])
+            client.subscribe(self._filters)
         self._answered.set()
 
     def _on_subscribe(self, _c: mqtt.Client, _u: Any, _mid: int, reasons: Sequence[Any], _p: Any) -> None:
-        for (leaf, _), reason in zip(LEAVES, reasons, strict=False):
+        for (name, _), reason in zip(self._filters, reasons, strict=False):
             if reason.is_failure:
-                log.error("broker.refused", "allow this user to read it", topic=subscription(leaf), reason=reason)
+                log.error("broker.refused", "allow this user to read it", topic=name, reason=reason)
 
     def _on_disconnect(self, _c: mqtt.Client, _u: Any, _f: Any, reason: Any, _p: Any) -> None:
         if self._connected and not self._closing and not self._stopping.is_set():

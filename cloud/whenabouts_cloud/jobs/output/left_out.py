@@ -1,7 +1,8 @@
 """Files of a landing that a query leaves out because they are damaged.
 
     OUT/_left_out.json                  their paths below the landing; written before the micro-batch that lacks them
-    LANDING/_damaged/left_out/          an empty file for each, if it can be written: `landing check` reads them
+    PART/_damaged/left_out/             in its part of the landing an empty file for each, if it can be written, which
+                                        `landing check` reads
 
 The end of each new file is read before a micro-batch, some 0.3 ms a file, and all of it if a task could not read it. The
 query then ends and is started again without the damaged files. The list keeps a micro-batch that is repeated as it was. Jobs
@@ -16,7 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from whenabouts_cloud.durable import write_durably
-from whenabouts_cloud.landing.files import LEFT_OUT_DIR, DamagedFileError, check_file, data_files, read_footer
+from whenabouts_cloud.landing.files import (
+    LEFT_OUT_DIR,
+    DamagedFileError,
+    check_file,
+    data_files,
+    part_folders,
+    read_footer,
+)
+from whenabouts_cloud.landing.layout import PART
 
 LEFT_OUT = "_left_out.json"
 READERS = 4  # files that are read at a time
@@ -77,13 +86,16 @@ def damaged(landing: Path, names: Iterable[str], whole: bool = False) -> dict[st
 
 def damaged_in(landing: Path, whole: bool = False) -> dict[str, str]:
     """The problem of each damaged file in a whole landing that readers would see."""
-    names = (file.relative_to(landing).as_posix() for file in data_files(landing))
-    return damaged(landing, (name for name in names if name[0] != "_"), whole)
+    files = ((part, file) for part in part_folders(landing) for file in data_files(part))
+    names = (file.relative_to(landing).as_posix() for part, file in files if file.relative_to(part).parts[0][0] != "_")
+    return damaged(landing, names, whole)
 
 
 def note_left_out(landing: Path, names: Iterable[str]) -> None:
     """Tell `landing check` of files that a job has left out; without effect if the landing cannot be written."""
     for name in names:
+        part, inner = Path(name).parts[0], Path(name).relative_to(Path(name).parts[0])
+        noted = landing / part / LEFT_OUT_DIR / inner if part.startswith(PART) else landing / LEFT_OUT_DIR / name
         with suppress(OSError):
-            (landing / LEFT_OUT_DIR / name).parent.mkdir(parents=True, exist_ok=True)
-            (landing / LEFT_OUT_DIR / name).touch()
+            noted.parent.mkdir(parents=True, exist_ok=True)
+            noted.touch()
