@@ -10,7 +10,8 @@ try:
     from whenabouts_cloud.commands.explain import explain
     from whenabouts_cloud.commands.importing import imports
     from whenabouts_cloud.commands.ingest import ingest
-    from whenabouts_cloud.commands.landing_check import landing_group
+    from whenabouts_cloud.commands.landing.landing_check import landing_group
+    from whenabouts_cloud.commands.landing.upkeep import compact_landing, retain_landing
     from whenabouts_cloud.commands.latwin import latwin
     from whenabouts_cloud.commands.publish import publish
     from whenabouts_cloud.commands.run import run_all
@@ -39,6 +40,8 @@ for command in (
     enrol,
     ingest,
     landing_group,
+    compact_landing,
+    retain_landing,
     check,
     explain,
     publish,

@@ -1,9 +1,12 @@
 """The landing as a data source of Spark: what it reads, in pieces and by conditions, from a folder and from a bucket."""
 
+import time
+
 import pytest
 
 from support.cloud.landing import EPOCH_US, land, reading
 from support.cloud.parts import Part
+from whenabouts_cloud.landing.compaction import compact
 from whenabouts_cloud.landing.schema import SCHEMA
 from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.spark import LandingSource
@@ -153,3 +156,32 @@ def test_a_stream_reads_each_reading_once_through_restarts(source, tmp_path, lan
         land(tmp_path / "l" / "ingest=new", [reading("g", 7777, "s", "k", 1, 1)])
         run()
         assert sorted(seen) == sorted([*expected, 7777])
+
+
+def test_a_stream_goes_on_while_the_hours_that_it_reads_are_merged_and_deleted(source, tmp_path):
+    """It stops in the middle of an hour, whose rest it finds in a merged file; then the originals are gone."""
+    part, seen = Part(tmp_path / "l"), []
+
+    def run():
+        frame = source.readStream.format("whenabouts").schema("seq long").load(str(tmp_path / "l"))
+        take = frame.writeStream.foreachBatch(lambda some, _: seen.extend(row.seq for row in some.collect()))
+        query = take.option("checkpointLocation", str(tmp_path / "c")).start()
+        query.processAllAvailable()
+        query.stop()
+
+    for grace_ns in (10**15, 0):
+        for _ in range(3):
+            part.data()
+        run()
+        part.data()
+        part.frontier()
+        part.data()
+        part.hour += 1
+        part.data()
+        compact(Store.at(tmp_path / "l"), time.time_ns() + 10**12, grace_ns)
+        run()
+    compact(Store.at(tmp_path / "l"), time.time_ns() + 10**12, 0)
+    part.data()
+    run()
+    assert sorted(seen) == sorted(part.readings)
+    assert [len(list(hour.iterdir())) for hour in sorted((tmp_path / "l").glob("hour=*"))][:2] == [1, 1]

@@ -41,6 +41,7 @@ FLOORS = {
         "jobs latwin.picture research research.baselines research.operators warm",
         "research.experiments",
         "commands",
+        "commands.landing",
         "cli",
     ],
     "whenabouts_edge": [

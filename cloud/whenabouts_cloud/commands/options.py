@@ -36,17 +36,29 @@ written_landing_option = landing_option(
 rule_name_option = click.option("--rule-name", help="Which rule, if the file has several.")
 
 
-class _Seconds(click.ParamType[float]):
+_IN_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+class seconds(click.ParamType[float]):
+    """A duration in seconds, written as a number with one of these units, or alone."""
+
     name = "seconds"
 
+    def __init__(self, units: tuple[str, ...] = ("s",)) -> None:
+        self._units = units
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Parse it; at most a day."""
+        text = str(value)
+        unit = text[-1:] if text[-1:] in self._units else ""
         try:
-            seconds = float(str(value).removesuffix("s"))
+            duration_s = float(text.removesuffix(unit)) * _IN_SECONDS.get(unit, 1)
         except ValueError:
-            seconds = -1.0
-        if not 0 <= seconds < 86_400:
-            self.fail(f"found {value!r}, expected seconds such as 1s or 0.5s", param, ctx)
-        return seconds
+            duration_s = -1.0
+        if not 0 <= duration_s < 86_400:
+            expected = "seconds such as 1s or 0.5s" if self._units == ("s",) else "a duration such as 30s, 10m or 1h"
+            self.fail(f"found {value!r}, expected {expected}", param, ctx)
+        return duration_s
 
 
 def _absolute(ctx: click.Context, param: click.Parameter, value: Path) -> Path:
@@ -76,7 +88,7 @@ def job_options(unit: str) -> Callable[[Command], Command]:
             "--trigger",
             default="1s",
             show_default=True,
-            type=_Seconds(),
+            type=seconds(),
             help="Shortest time between micro-batches.",
         ),
         click.option("--master", default="local[2]", show_default=True, help="Spark master."),

@@ -50,6 +50,8 @@ def read_piece(landing: Store, piece: Piece, schema: pa.Schema, where: pc.Expres
 def frontiers_in(landing: Store, pieces: Sequence[Piece]) -> Iterator[dict[str, Any]]:
     """The watermarks in files of frontiers: dictionaries with site, gateway, frontier_us and streams, none of them null.
 
+    Those of merged files also have their number.
+
     Raises:
         DamagedFileError: a line is no JSON object.
     """
@@ -63,7 +65,8 @@ def frontiers_in(landing: Store, pieces: Sequence[Piece]) -> Iterator[dict[str, 
             if piece.merged and not piece.after < row.get(NUMBER, -1) <= piece.upto:
                 continue
             if None not in known.values():
-                yield known | {"streams": [name for name in row.get("streams") or () if name is not None]}
+                streams = [name for name in row.get("streams") or () if name is not None]
+                yield known | {"streams": streams} | ({NUMBER: row[NUMBER]} if piece.merged else {})
 
 
 def _whole(landing: Store, path: str, schema: pa.Schema) -> pa.Table:

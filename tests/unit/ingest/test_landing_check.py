@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from support.cloud.ingest import NOW_US, files, identities, reading
-from whenabouts_cloud.commands.landing_check import landing_group
+from whenabouts_cloud.commands.landing.landing_check import landing_group
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing_writer import Landing, LandingError
 from whenabouts_cloud.ingest.ledger import ledger_name

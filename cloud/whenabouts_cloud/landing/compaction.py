@@ -1,0 +1,205 @@
+"""Merges the small files of closed hours into few large ones, sorted by stream and time. Readers see the same readings.
+
+An hour of a part is closed when its ingest has begun a later one. Files with consecutive numbers become one file, which
+hides them from readers from the moment it appears (`layout`); they are deleted by a later run, after a grace in which
+readers that have listed them can finish. A kill at any point leaves the originals, or a merged file that hides them, or
+both: the next run goes on. Two runs at a time do the same work twice and harm nothing. A file that cannot be read stays as
+it is.
+
+Cost: reads and writes each reading once; a merged file is sorted in memory, at some 150 bytes a reading.
+"""
+
+import functools
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from whenabouts_cloud.landing.files import RANGES_KEY, DamagedFileError, numbers_in
+from whenabouts_cloud.landing.history import Piece
+from whenabouts_cloud.landing.layout import (
+    AHEAD,
+    DATA,
+    FRONTIER,
+    HOUR,
+    NUMBER,
+    SUFFIX,
+    Numbers,
+    numbers_of,
+    parts_of,
+    path_of,
+)
+from whenabouts_cloud.landing.scan import frontiers_in, read_piece
+from whenabouts_cloud.landing.schema import SCHEMA
+from whenabouts_cloud.landing.store import Store
+
+MOST_ROWS = 2_000_000  # of a merged file
+ROW_GROUP = 1 << 17
+KINDS = (DATA, AHEAD, FRONTIER)
+
+
+class Merge(NamedTuple):
+    """Files of one folder that become one; `into` is their path."""
+
+    kind: str
+    hour: str
+    files: tuple[Numbers, ...]
+
+    @property
+    def into(self) -> str:
+        """The path of the merged file in its part."""
+        return path_of(self.kind, self.hour, Numbers(self.files[0].first, self.files[-1].last))
+
+
+class Done(NamedTuple):
+    """What a run has done: files merged, into how many, readings in them, originals deleted, files that cannot be read."""
+
+    merged: int = 0
+    into: int = 0
+    readings: int = 0
+    deleted: int = 0
+    unreadable: tuple[str, ...] = ()
+
+
+def compact(landing: Store, now_ns: int, grace_ns: int, advance: Callable[[int], None] = lambda _: None) -> Done:
+    """Merge what closed hours hold, and delete originals that were merged longer ago than the grace.
+
+    now_ns: the present, in ns since 1970, as the store dates files. `advance` is told of each file that was dealt with.
+    """
+    done = Done()
+    for part in parts_of(landing):
+        store = landing.at_folder(part)
+        for kind, hour, files in closed_hours(store):
+            gone = hidden(files)
+            visible = [one for one in files if one not in gone]
+            for original, into in gone.items():
+                if now_ns - _written_ns(store, kind, hour, into) > grace_ns and _is_whole(store, kind, hour, into):
+                    store.remove(path_of(kind, hour, original))
+                    done = done._replace(deleted=done.deleted + 1)
+            for merge in merges(kind, hour, visible, functools.partial(_rows, store, kind, hour)):
+                done = _merged(store, merge, done)
+                advance(len(merge.files))
+    return done
+
+
+def closed_hours(part: Store) -> Iterator[tuple[str, str, list[Numbers]]]:
+    """(kind, hour, its numbered files, sorted) of every folder but those of the last hour."""
+    hours = {kind: sorted(one.name for one in part.entries(kind) if one.name.startswith(HOUR)) for kind in KINDS}
+    last = max((folders[-1] for folders in hours.values() if folders), default="")
+    for kind, folders in hours.items():
+        for folder in folders:
+            if folder < last:
+                names = (one.name for one in part.entries(f"{kind}/{folder}" if kind else folder))
+                numbered = (numbers_of(name) for name in names if name.endswith(SUFFIX[kind]))
+                yield kind, folder.removeprefix(HOUR), sorted(one for one in numbered if one is not None)
+
+
+def hidden(files: Sequence[Numbers]) -> dict[Numbers, Numbers]:
+    """Files that a merged one hides, each with that file.
+
+    >>> hidden([Numbers(1, 1), Numbers(1, 3), Numbers(3, 3), Numbers(4, 4)])
+    {Numbers(first=1, last=1): Numbers(first=1, last=3), Numbers(first=3, last=3): Numbers(first=1, last=3)}
+    """
+    wide = [one for one in files if one.first < one.last]
+    found = ((one, by) for one in files for by in wide if by != one and by.first <= one.first and one.last <= by.last)
+    return dict(found)
+
+
+def merges(kind: str, hour: str, files: Sequence[Numbers], rows: Callable[[Numbers], int | None]) -> Iterator[Merge]:
+    """Divide visible files into merges of at most MOST_ROWS readings; files of unknown size, None, stay apart."""
+
+    def group() -> Iterator[tuple[int, Numbers]]:
+        number, count = 0, 0
+        for one in files:
+            size = rows(one)
+            if size is None or (count and count + size > MOST_ROWS):
+                number, count = number + 1, 0
+            if size is not None:
+                yield number, one
+                count += size
+
+    for _, some in groupby(group(), key=lambda pair: pair[0]):
+        chosen = tuple(one for _, one in some)
+        if len(chosen) > 1:
+            yield Merge(kind, hour, chosen)
+
+
+def _merged(store: Store, merge: Merge, done: Done) -> Done:
+    """Write a merged file; if one of the files cannot be read, nothing but a note of it."""
+    pieces = [_piece(merge.kind, merge.hour, one) for one in merge.files]
+    try:
+        count = (
+            _write_frontiers(store, pieces, merge) if merge.kind == FRONTIER else _write_readings(store, pieces, merge)
+        )
+    except DamagedFileError as error:
+        return done._replace(unreadable=(*done.unreadable, str(error)))
+    return done._replace(merged=done.merged + len(pieces), into=done.into + 1, readings=done.readings + count)
+
+
+def _write_readings(store: Store, pieces: Iterable[Piece], merge: Merge) -> int:
+    numbered = SCHEMA.append(pa.field(NUMBER, pa.int64()))
+    tables = []
+    for piece in pieces:
+        table = read_piece(store, piece, numbered if piece.merged else SCHEMA)
+        if not piece.merged:
+            table = table.append_column(NUMBER, pa.repeat(pa.scalar(piece.upto, pa.int64()), table.num_rows))
+        tables.append(table)
+    rows = pa.concat_tables(tables).sort_by([("stream", "ascending"), ("t_min", "ascending")])
+    ranges = json.dumps(numbers_in([rows]))
+    rows = rows.replace_schema_metadata({RANGES_KEY: ranges})
+    with store.writing(merge.into) as file:
+        pq.write_table(rows, file, compression="zstd", row_group_size=ROW_GROUP, write_page_checksum=True)
+    return int(rows.num_rows)
+
+
+def _write_frontiers(store: Store, pieces: Iterable[Piece], merge: Merge) -> int:
+    """Of each gateway and file only what says more than the files before; a reader may have read any of them."""
+    lines, known = [], dict[tuple[str, str], tuple[int, object]]()
+    for piece in pieces:
+        for row in frontiers_in(store, [piece]):
+            said = row["frontier_us"], tuple(row["streams"])
+            if known.get((row["site"], row["gateway"])) != said:
+                known[row["site"], row["gateway"]] = said
+                lines.append(json.dumps({NUMBER: piece.upto if not piece.merged else row[NUMBER], **row}))
+    store.write(merge.into, "".join(f"{line}\n" for line in lines).encode())
+    return 0
+
+
+def _piece(kind: str, hour: str, one: Numbers) -> Piece:
+    return Piece(path_of(kind, hour, one), kind, hour, one.first - 1, one.last, one.first < one.last)
+
+
+def _rows(store: Store, kind: str, hour: str, one: Numbers) -> int | None:
+    """Readings in a file, 1 for frontiers; None if it cannot be read."""
+    if kind == FRONTIER:
+        return 1
+    try:
+        with store.open(path_of(kind, hour, one)) as file:
+            return int(pq.ParquetFile(file).metadata.num_rows)
+    except (OSError, pa.ArrowException):
+        return None
+
+
+def _written_ns(store: Store, kind: str, hour: str, one: Numbers) -> int:
+    path = path_of(kind, hour, one)
+    changed_ns = store.changed_ns(path)
+    if changed_ns is None:
+        folder, _, name = path.rpartition("/")
+        changed_ns = next((entry.mtime_ns for entry in store.entries(folder) if entry.name == name), 0)
+    return changed_ns
+
+
+def _is_whole(store: Store, kind: str, hour: str, one: Numbers) -> bool:
+    """True if a merged file can be read from end to end."""
+    piece = _piece(kind, hour, one)
+    try:
+        if kind == FRONTIER:
+            list(frontiers_in(store, [piece]))
+        else:
+            read_piece(store, piece, pa.schema([SCHEMA.field("seq"), pa.field(NUMBER, pa.int64())]))
+    except DamagedFileError:
+        return False
+    return True

@@ -1,0 +1,51 @@
+"""Deletes old hours of a landing: readings, side output and frontiers.
+
+Never the last hour of a part, nor hours whose readings its ledger's snapshot does not cover: a restart of the ingest reads
+them. A local folder is renamed to a hidden name before its files are deleted, so that an hour goes as a whole; what a kill
+leaves of it is deleted by the next run.
+"""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+from whenabouts_cloud.durable import sync
+from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, HOUR, parts_of
+from whenabouts_cloud.landing.store import Store
+
+GONE = ".gone-"  # prefix of the hidden name
+
+
+def retain(landing: Store, now: datetime, days: int) -> list[str]:
+    """Delete hours that ended more than so many days ago; returns their paths below the landing."""
+    oldest = (now.astimezone(UTC) - timedelta(days=days, hours=1)).strftime("%Y-%m-%dT%H")
+    deleted = []
+    for part in parts_of(landing):
+        store = landing.at_folder(part)
+        hours = {kind: [one.name for one in store.entries(kind)] for kind in (FRONTIER, AHEAD, DATA)}
+        last = max((name for names in hours.values() for name in names if name.startswith(HOUR)), default="")
+        end = min(f"{HOUR}{oldest}", last, f"{HOUR}{_since(store)}")
+        for kind, names in hours.items():
+            for name in sorted(names):
+                if name.startswith(GONE):
+                    store.remove_folder(f"{kind}/{name}" if kind else name)
+                elif name.startswith(HOUR) and name < end:
+                    _delete(store, kind, name)
+                    deleted.append("/".join(filter(None, (part, kind, name))))
+    return deleted
+
+
+def _delete(store: Store, kind: str, name: str) -> None:
+    folder = f"{kind}/{name}" if kind else name
+    if store.local is not None:
+        old, folder = store.local / folder, f"{kind}/{GONE}{name}" if kind else f"{GONE}{name}"
+        old.rename(store.local / folder)
+        sync(old.parent)
+    store.remove_folder(folder)
+
+
+def _since(store: Store) -> str:
+    """The hour from which on the ingest's ledger needs the files; without an ingest none."""
+    try:
+        return str(json.loads(store.read("_ingest/ledger.json"))["since"])
+    except FileNotFoundError:
+        return "" if any(one.name == "lock" for one in store.entries("_ingest")) else "~"

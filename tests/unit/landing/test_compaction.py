@@ -1,0 +1,201 @@
+"""Closed hours become few sorted files, and no reader sees a difference: whatever is killed, read or damaged meanwhile."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from support.child import environment
+from support.cloud.ingest import NOW_US, at, batch
+from support.cloud.landing import land, reading
+from support.cloud.parts import Part
+from support.cloud.s3 import BUCKET, s3_server
+from whenabouts_cloud.cli import main
+from whenabouts_cloud.ingest.bridge import Bridge
+from whenabouts_cloud.ingest.landing_writer import Landing
+from whenabouts_cloud.landing import compaction
+from whenabouts_cloud.landing.compaction import compact
+from whenabouts_cloud.landing.history import History, frontiers_of, readings_of
+from whenabouts_cloud.landing.scan import frontiers_in, read_piece
+from whenabouts_cloud.landing.schema import SCHEMA
+from whenabouts_cloud.landing.store import Store
+
+HOUR_NS = 3_600 * 10**9
+
+
+def later(hours=2):
+    return time.time_ns() + hours * HOUR_NS
+
+
+def content(store, start=None):
+    """All readings, and what was said of frontiers, as a reader sees them."""
+    history = History(store)
+    end = history.latest(start or {})
+    pieces = history.pieces(start or {}, end)
+    rows = [
+        tuple(map(str, row.values()))
+        for one in readings_of(pieces)
+        for row in read_piece(store, one, SCHEMA).to_pylist()
+    ]
+    said = [(one["gateway"], one["frontier_us"]) for one in frontiers_in(store, frontiers_of(pieces))]
+    return Counter(rows), max(said, default=None), end
+
+
+def ingested(folder, hours=3, each=40):
+    """A landing that an ingest has written: some files an hour, the last hour is open."""
+    now = [NOW_US]
+    bridge = Bridge(landing := Landing(folder), lambda: now[0], ahead_margin_us=10**15)
+    for hour in range(hours):
+        for n in range(each):
+            now[0] = NOW_US + hour * 3_600_000_000 + n * 2_000_000
+            bridge.take(at(f"g{n % 3}"), batch(f"g{n % 3}", 0, (hour * each + n) * 5, 5), None)
+            bridge.flush()
+    landing.close()
+    return Store.at(folder)
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    with s3_server():
+        yield f"s3://{BUCKET}/compaction"
+
+
+@pytest.mark.parametrize("place", ["folder", "bucket"])
+def test_closed_hours_become_one_sorted_file_each_and_originals_go_after_the_grace(tmp_path, place, request):
+    """The last hour stays as it is; a second run deletes what the first has replaced, a third does nothing."""
+    each = 40 if place == "folder" else 8
+    store = ingested(tmp_path / "l", each=each)
+    if place == "bucket":
+        local, store = store, Store.at(request.getfixturevalue("bucket"))
+        for path in sorted(local.local.rglob("part-*")):
+            store.write(path.relative_to(local.local).as_posix(), path.read_bytes())
+    before = content(store)
+    first = compact(store, time.time_ns(), HOUR_NS)
+    assert (first.into, first.readings, first.deleted) == (2, 2 * each * 5, 0)
+    assert content(store)[:2] == before[:2]
+    second = compact(store, later(), HOUR_NS)
+    assert (second.merged, second.deleted) == (0, first.merged)
+    assert content(store)[:2] == before[:2]
+    assert compact(store, later(), HOUR_NS) == compaction.Done()
+    hours = sorted(one.name for one in store.entries() if one.name.startswith("hour="))
+    assert [len(store.entries(hour)) for hour in hours] == [1, 1, each]
+    [name] = [one.name for one in store.entries(hours[0])]
+    with store.open(f"{hours[0]}/{name}") as file:
+        rows = pq.ParquetFile(file).read(columns=["stream", "t_min"]).to_pylist()
+    assert rows == sorted(rows, key=lambda row: (row["stream"], row["t_min"]))
+
+
+def test_a_reader_in_the_middle_of_an_hour_reads_the_rest_of_it_from_the_merged_file(tmp_path):
+    """At every number: what was read before and what is read after are all readings, each once."""
+    part, store = Part(tmp_path), Store.at(tmp_path)
+    for n in range(12):
+        part.frontier() if n % 4 == 3 else part.data()
+    history, offsets = History(store), []
+    for number in range(1, 13):
+        end = history.latest({})
+        offsets.append({".": end["."] | {"number": number}})
+    halves = [[content(store, start)[0], start] for start in offsets]
+    part.hour += 1
+    part.data()
+    compact(store, time.time_ns(), HOUR_NS)
+    for remaining, start in halves:
+        extra = content(store, start)[0] - remaining
+        assert len(extra) == 2, "the two readings of the file that came later"
+    compact(store, later(), HOUR_NS)
+    for remaining, start in halves:
+        assert len(content(store, start)[0] - remaining) == 2
+        assert not remaining - content(store, start)[0]
+
+
+CHILD = """
+import sys, time
+from whenabouts_cloud.landing import compaction
+from whenabouts_cloud.landing.store import Store
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(2):
+    compaction.compact(Store.at(sys.argv[1]), time.time_ns() + 10**13, 0)
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_kill_at_any_moment_loses_and_doubles_nothing_for_any_reader(tmp_path, seed):
+    """SIGKILL at moments spread over the whole run; after each, a new reader and one in the middle see all; then it ends."""
+    store = ingested(tmp_path / "l", hours=5, each=12)
+    before = content(store)
+    kills = 0
+    for n in range(12):
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD, store.uri], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
+        )
+        child.stdout.readline()
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        try:
+            child.wait((n * 3 + seed) * 0.004)
+        except subprocess.TimeoutExpired:
+            os.kill(child.pid, signal.SIGKILL)
+            kills += 1
+        child.wait()
+        child.stdin.close()
+        child.stdout.close()
+        assert content(store)[:2] == before[:2]
+    assert kills > 3
+    done = CliRunner().invoke(main, ["compact", "--landing", store.uri, "--grace", "0s", "--json"])
+    assert done.exit_code == 0, done.output
+    compact(store, later(), 0)
+    assert content(store)[:2] == before[:2]
+    hours = sorted((tmp_path / "l").glob("hour=*"))
+    assert [len(list(hour.glob("part-*"))) for hour in hours[:-1]] == [1] * 4
+
+
+def test_an_ingest_goes_on_beside_it_and_restarts_after_it(tmp_path):
+    """Its ledger still knows every reading, although the files it was rebuilt from are merged."""
+    store = ingested(tmp_path / "l")
+    compact(store, time.time_ns(), 0)
+    compact(store, later(), 0)
+    bridge = Bridge(landing := Landing(tmp_path / "l"), lambda: NOW_US + 3 * 3_600_000_000)
+    bridge.take(at("g0"), batch("g0", 0, 0, 5), None)
+    bridge.take(at("g0"), batch("g0", 0, 10_000, 5), None)
+    bridge.flush()
+    landing.close()
+    assert (bridge.counters.repeats, bridge.counters.landed) == (5, 5)
+    done = CliRunner().invoke(main, ["landing", "check", "--landing", store.uri, "--json"])
+    assert json.loads(done.stdout)["found"] == []
+
+
+def test_a_damaged_file_stays_as_it_is_and_is_named(tmp_path):
+    """What lies before and after it is merged; nothing hides it."""
+    paths = [land(tmp_path, [reading("g", n, "s", "k", n, n)], hour="2026-11-20T01") for n in range(7)]
+    land(tmp_path, [reading("g", 9, "s", "k", 9, 9)], hour="2026-11-20T02")
+    paths[3].write_bytes(paths[3].read_bytes()[:-50])
+    store = Store.at(tmp_path)
+    compact(store, time.time_ns(), 0)
+    compact(store, later(), 0)
+    names = sorted(path.name for path in paths[0].parent.iterdir())
+    assert names == ["part-00000001-00000003.parquet", "part-00000004.parquet", "part-00000005-00000007.parquet"]
+
+
+def test_large_hours_become_several_files(tmp_path, monkeypatch):
+    """A merged file is sorted in memory: it has a limited number of readings."""
+    monkeypatch.setattr(compaction, "MOST_ROWS", 7)
+    part, store = Part(tmp_path), Store.at(tmp_path)
+    for _ in range(8):
+        part.data()
+    part.hour += 1
+    part.data()
+    before = content(store)[0]
+    compact(store, time.time_ns(), 0)
+    compact(store, later(), 0)
+    hour = next(tmp_path.glob("hour=2026-11-20T00"))
+    assert sorted(path.name for path in hour.iterdir()) == [
+        f"part-{first:08d}-{last:08d}.parquet" for first, last in ((1, 3), (4, 6), (7, 8))
+    ]
+    assert content(store)[0] == before

@@ -1,0 +1,83 @@
+"""Old hours go as a whole, and nothing else does."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from click.testing import CliRunner
+
+from support.cloud.landing import land, reading, watermark
+from support.cloud.parts import Part
+from whenabouts_cloud.cli import main
+from whenabouts_cloud.ingest.landing_writer import Landing
+from whenabouts_cloud.landing import retention
+from whenabouts_cloud.landing.retention import retain
+from whenabouts_cloud.landing.store import Store
+
+NOW = datetime(2026, 11, 23, 5, 30, tzinfo=UTC)
+
+
+def hours(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("hour=*"))
+
+
+def test_hours_that_ended_so_many_days_ago_are_deleted_in_all_parts_and_kinds(tmp_path):
+    """An hour that is not quite old enough stays; so does the last hour of a part that has landed nothing since."""
+    for name, used in (("", (0, 28, 30, 80)), ("ingest=b", (1,))):
+        part = Part(tmp_path / name)
+        for part.hour in used:
+            part.data()
+            part.frontier()
+    deleted = retain(Store.at(tmp_path), NOW, 2)
+    assert deleted == ["_frontier/hour=2026-11-20T00", "hour=2026-11-20T00"]
+    assert retain(Store.at(tmp_path), NOW, 2) == []
+    assert hours(tmp_path) == [
+        *(f"_frontier/hour=2026-11-{x}" for x in ("21T04", "21T06", "23T08")),
+        *(f"hour=2026-11-{x}" for x in ("21T04", "21T06", "23T08")),
+        "ingest=b/_frontier/hour=2026-11-20T01",
+        "ingest=b/hour=2026-11-20T01",
+    ]
+
+
+def test_what_a_restart_of_the_ingest_reads_stays(tmp_path):
+    """Files that the ledger's snapshot does not cover; without a snapshot all of them."""
+    for day in ("01", "02", "03"):
+        land(tmp_path, [reading("g", 1, "s", "k", 1, 1)], hour=f"2026-11-{day}T00")
+    Landing(tmp_path / "x").close()
+    (tmp_path / "x" / "_ingest").rename(tmp_path / "_ingest")
+    assert retain(Store.at(tmp_path), NOW, 2) == []
+    (tmp_path / "_ingest" / "ledger.json").write_text('{"upto": 1, "since": "2026-11-02T00", "ranges": []}')
+    assert retain(Store.at(tmp_path), NOW, 2) == ["hour=2026-11-01T00"]
+
+
+def test_a_kill_leaves_no_half_of_an_hour_that_anybody_sees(tmp_path, monkeypatch):
+    """It gets a hidden name first; the next run deletes what is left of it."""
+    for day in ("01", "03"):
+        for n in range(3):
+            land(tmp_path, [reading("g", n, "s", "k", 1, 1)], hour=f"2026-11-{day}T00")
+    watermark(tmp_path, {"g": 1})
+
+    def killed(store, folder):
+        next((store.local / folder).iterdir()).unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(retention.Store, "remove_folder", killed)
+        with pytest.raises(KeyboardInterrupt):
+            retain(Store.at(tmp_path), NOW, 2)
+    assert hours(tmp_path) == ["hour=2026-11-03T00"]
+    assert len(list((tmp_path / ".gone-hour=2026-11-01T00").iterdir())) == 2
+    assert retain(Store.at(tmp_path), NOW, 2) == []
+    assert not list(tmp_path.glob(".gone-*"))
+
+
+def test_the_command_says_what_it_has_deleted_and_needs_a_landing(tmp_path):
+    """Days are whole and at least one."""
+    for day in ("01", "03"):
+        land(tmp_path / "l", [reading("g", 1, "s", "k", 1, 1)], hour=f"2026-11-{day}T00")
+    run = CliRunner().invoke(main, ["retain", "--landing", str(tmp_path / "l"), "--days", "2", "--json"])
+    assert json.loads(run.stdout) == {"deleted": ["hour=2026-11-01T00"]}
+    for place, days, text in (("l", "0", "0 is not in the range"), ("none", "9", "found nothing at")):
+        run = CliRunner().invoke(main, ["retain", "--landing", str(tmp_path / place), "--days", days])
+        assert run.exit_code == 2
+        assert text in run.output
