@@ -186,20 +186,19 @@ def test_killed_again_and_again_while_files_arrive_every_rule_ends_with_its_defi
     last.wait_for("Watching")
     land(folder / "landing", next(parts), next(numbers))
     wanted = defined(load_rules(folder / "rule.wa"), tags, states)
-    commits = folder / "out" / "matches" / "_checkpoint" / "commits"
+    queries = [folder / "out" / name / "_checkpoint" / "commits" for name in ("matches", "pairs/near")]
     watermarked = []
 
     def all_emitted():
         """Advance watermarks after each micro-batch: results are emitted when all before a later moment has landed."""
-        done = sum(file.name.isdigit() for file in commits.glob("*"))
+        done = [sum(file.name.isdigit() for file in commits.glob("*")) for commits in queries]
         if done not in watermarked:
             watermark_all(folder, len(watermarked), FOREVER_US + len(watermarked))
             watermarked.append(done)
-        return wanted == published(folder / "out")
+        # Each rule has a query of its own: a reading behind the watermark of one may be in time for another.
+        return wanted == published(folder / "out") and all_waited(samples_of(file))
 
     last.until(all_emitted)
-    # Each rule has a query of its own: without this a reading behind the watermark of one may be in time for another.
-    last.until(lambda: all_waited(samples_of(file)))
     seen = next(row for row in tags if row["kind"] == "tag" and row["key"] and row["stream"] == "exit/tags")
     land(folder / "landing", [seen | {"seq": 9999}], next(numbers))  # behind every watermark
     last.until(lambda: samples_of(file)['whenabouts_job_late_total{rule="unpaid"}'] == 1)
