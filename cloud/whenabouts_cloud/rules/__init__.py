@@ -47,6 +47,9 @@ A rule about an order of events; its types are streams:
                 AVG(...) add aggregates of numeric columns of an element; EVERY 1 h: one count for each hour (from 1970,
                 UTC) of the last event, required in a continuous job. Readings count as points, at the middle of their stamps
 
+    INTO        postgres "postgresql://host/db": results are delivered there too (`delivery`); at the end of any rule,
+                also several times; delta, mqtt, webhook, kafka
+
 A reading that two streams cover is an event of each: with SEQ(a, b) and streams that overlap it could be both a and b if its
 stamp allowed it, and readings of a can violate !b too. Let patterns of streams overlap only on purpose.
 

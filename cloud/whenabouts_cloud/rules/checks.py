@@ -5,6 +5,7 @@ A declaration with a mistake yields no stream or rule, but its name stays known,
 
 import difflib
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, cast
 
 from lark import Token, Tree
@@ -13,12 +14,23 @@ from whenabouts_cloud.language.errors import Mistake
 from whenabouts_cloud.language.pattern import read_pattern
 from whenabouts_cloud.language.timing import Notes, condition, confidence, duration, either
 from whenabouts_cloud.rules.counts import read_count
-from whenabouts_cloud.rules.model import CepRule, CorrelateRule, LatwinRule, Place, ResultKind, Rule, RuleFile, Stream
+from whenabouts_cloud.rules.model import (
+    CepRule,
+    CorrelateRule,
+    Into,
+    LatwinRule,
+    Place,
+    ResultKind,
+    Rule,
+    RuleFile,
+    Stream,
+)
 from whenabouts_cloud.rules.states import read_global_state
 from whenabouts_protocol.topics import is_name
 
 MAX_NAME = 64  # letters of a rule's name, which becomes part of a stream name
 MAX_HINTS = 100  # mistakes of a file after which none gets the names that might be meant: each hint reads all names
+FOLDER = "parquet"  # the kind of target that needs no URI
 MAX_TOP = 1000  # partners of a reading that a rule can ask for
 
 
@@ -108,14 +120,26 @@ class Checker:
 
     def _rule(self, tree: Any) -> Rule | None:
         name, *rest = tree.children
+        targets = [x for x in rest if getattr(x, "data", None) == "into"]
+        rest = rest[: len(rest) - len(targets)]
         if len(name) > MAX_NAME:
             self._notes.add(name, f"found a name of {len(name)} letters, expected at most {MAX_NAME}")
         body, place = rest[-1].children[0], rest[0] if len(rest) == 2 else None
+        into = tuple(self._into(one) for one in targets)
+        rule: Rule | None
         if body.data == "pattern":
-            return self._cep(str(name), place, body, *rest[-1].children[1:])
-        if body.data == "global_state":
-            return self._latwin(str(name), place, body)
-        return self._correlate(str(name), place, body)
+            rule = self._cep(str(name), place, body, *rest[-1].children[1:])
+        elif body.data == "global_state":
+            rule = self._latwin(str(name), place, body)
+        else:
+            rule = self._correlate(str(name), place, body)
+        return rule if rule is None or not into else replace(rule, into=into)
+
+    def _into(self, tree: Any) -> Into:
+        kind, uri = tree.children[0], str(tree.children[1])[1:-1] if len(tree.children) == 2 else ""
+        if not uri and kind != FOLDER:
+            self._notes.add(kind, f'found INTO {kind} without a target, expected one such as INTO {kind} "URI"')
+        return Into(str(kind), uri)
 
     def _correlate(self, name: str, place: Token | None, body: Any) -> CorrelateRule | None:
         a, a_alias, b, b_alias, predicate, *rest = body.children

@@ -4,9 +4,9 @@ Durations are integer microseconds; a confidence threshold is the written decima
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from whenabouts_cloud.language.pattern import Pattern
 from whenabouts_cloud.pattern.condition import Condition
@@ -16,6 +16,16 @@ from whenabouts_cloud.rules.state_predicate import Alternative, Predicate, alter
 ResultKind = Literal["inner", "left", "anti"]
 Place = Literal["auto", "edge", "cloud"]
 Function = Literal["sum", "min", "max", "avg"]
+
+
+class Into(NamedTuple):
+    """A target that a rule's results are delivered to (`delivery`): its kind, and its URI, which may hold a password.
+
+    It is no part of what a rule is: rules that differ in it alone are equal, and `text` does not have it.
+    """
+
+    kind: str
+    uri: str
 
 
 @dataclass(frozen=True)
@@ -78,6 +88,7 @@ class CorrelateRule:
     kind: ResultKind = "inner"
     top_k: int | None = None
     place: Place = "auto"
+    into: tuple[Into, ...] = field(default=(), compare=False, repr=False)
 
     def text(self) -> str:
         """The rule with its streams in canonical text: equal texts are equal rules."""
@@ -134,6 +145,7 @@ class CepRule:
     pattern: Pattern
     place: Place = "auto"
     count: Count | None = None
+    into: tuple[Into, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def type_names(self) -> tuple[str, ...]:
@@ -190,6 +202,7 @@ class LatwinRule:
     emit: Literal["eager", "patient"] = "eager"
     causal: bool = False
     place: Place = "auto"
+    into: tuple[Into, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def by_runs(self) -> bool:
