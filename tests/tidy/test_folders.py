@@ -29,7 +29,7 @@ FLOORS = {
     "whenabouts_cloud": [
         "arrays blobs broker display_time durable file_version importers jobs.session metrics_file orderly_end progress "
         "result_ids svg",
-        "enrol ingest.receiving jit landing",
+        "delivery enrol ingest.receiving jit landing",
         "latwin.model pattern",
         "cep.kernel cep.uncertain correlation.batch correlation.distributions language latwin.windows",
         "cep.explain cep.runtime latwin.conjunction latwin.probability rules",

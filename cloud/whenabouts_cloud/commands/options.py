@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 
 import click
 
+from whenabouts_cloud.delivery.targets import chosen
+from whenabouts_cloud.delivery.uri import TargetError
 from whenabouts_protocol.logs import FORMATS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -66,6 +68,14 @@ def _absolute(ctx: click.Context, param: click.Parameter, value: Path) -> Path:
     return value.absolute()
 
 
+def _targets(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """Check the URIs; `parquet` is always there."""
+    try:
+        return tuple(dict.fromkeys(uri for uri in map(chosen, value) if uri is not None))
+    except TargetError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+
+
 def job_options(unit: str) -> Callable[[Command], Command]:
     """Return a decorator with the options of a job whose results are called `unit`: rule_file, and those of `Options`."""
     path = click.Path(path_type=Path)
@@ -75,6 +85,13 @@ def job_options(unit: str) -> Callable[[Command], Command]:
         click.option("--out", required=True, type=path, callback=_absolute, help=f"Folder for the {unit}, as Parquet."),
         click.option(
             "--once", is_flag=True, help="Process what has landed and end, replacing an earlier result of the rule."
+        ),
+        click.option(
+            "--to",
+            multiple=True,
+            metavar="URI",
+            callback=_targets,
+            help=f"Deliver all {unit} there too: postgresql, delta, mqtt, http, https or kafka; may be repeated.",
         ),
         click.option("--json", "as_json", is_flag=True, help=f"Print {unit} as JSON, one object a line."),
         click.option(

@@ -5,17 +5,19 @@ so its last state is kept here. Cost of a batch: proportional to the shards of i
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from prometheus_client.core import Metric
 
+from whenabouts_cloud.delivery.courier import Progress
 from whenabouts_cloud.metrics_file import Labels, counter, gauge
 
 MOST_STREAMS = 1000  # that get their own sample: those furthest behind
 RETRACTED = frozenset({"retracted"})  # counts, by the engines' names, of results emitted too early
 GONE = ""  # name for the sum of counts of rules that no longer run, so that names do not grow without limit
+_STATES_OF_DELIVERY = frozenset({"delivery_waiting", "delivery_lag_seconds"})
 _STANDING = frozenset({"shard", "rows_kept", "keys_kept", "groups", "frontier_us"})  # states, not counts
 
 
@@ -124,6 +126,22 @@ def metrics(tallies: Sequence[Tally], now_us: int) -> Iterator[Metric]:
                   ("output",))  # fmt: skip
     seconds: dict[Labels, float] = {(one.output,): one.batch_s for one in tallies if one.batch_s is not None}
     yield gauge(name("batch_seconds"), "Duration of the last micro-batch, by output folder.", seconds, ("output",))
+
+
+def delivery_metrics(delivered: Mapping[str, Sequence[Progress]], now_us: int) -> Iterator[Metric]:
+    """Yield the metrics of the deliveries of each output folder."""
+    all_of = [(output, one) for output, several in delivered.items() for one in several]
+    values: dict[tuple[str, str], Callable[[Progress], float]] = {
+        ("delivered_batches", "Batches delivered"): lambda one: one.batches,
+        ("delivered_results", "Results sent with delivered batches"): lambda one: one.results,
+        ("delivery_failures", "Attempts to deliver a batch that failed"): lambda one: one.failures,
+        ("delivery_waiting", "Published batches that are not delivered"): lambda one: one.waiting,
+        ("delivery_lag_seconds", "Age of the oldest of them"): lambda one: one.lag_s(now_us / 1e6),
+    }
+    for (name, about), value in values.items():
+        make = gauge if name in _STATES_OF_DELIVERY else counter
+        samples: dict[Labels, float] = {(output, one.target): value(one) for output, one in all_of}
+        yield make(f"whenabouts_job_{name}", f"{about}, by output folder and target.", samples, ("output", "target"))
 
 
 def _by_rule(tallies: Sequence[Tally], names: Collection[str]) -> dict[Labels, float]:

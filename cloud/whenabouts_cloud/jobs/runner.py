@@ -23,7 +23,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whenabouts_cloud.jobs.metrics import Tally, metrics, total
+from whenabouts_cloud.delivery.cursor import DamagedCursorError
+from whenabouts_cloud.delivery.deliveries import Deliveries, check_tables
+from whenabouts_cloud.delivery.targets import chosen
+from whenabouts_cloud.delivery.uri import TargetError
+from whenabouts_cloud.jobs.metrics import Tally, delivery_metrics, metrics, total
 from whenabouts_cloud.jobs.stage_progress import Show, stage_progress
 from whenabouts_cloud.jobs.unmatched import Landed
 from whenabouts_cloud.jobs.work import Notice, Options, Work
@@ -47,6 +51,7 @@ MOST_LOGGED = 10_000  # notices remembered, so that each is logged once
 STOP_WAIT_S = (
     30.0  # a micro-batch under way is given this long before it is interrupted (and repeated at the next start)
 )
+DELIVERY_WAIT_S = 15.0  # at the end of a job that follows; --once waits as long as targets take results
 END_S = STOP_WAIT_S + 30.0  # limit for anything else that hangs, such as a start of Spark
 
 
@@ -85,6 +90,7 @@ class _Run:
         self._stopping, self._interrupted = threading.Event(), threading.Event()
         self._spark: SparkSession | None = None
         self._parts = [_Part(work, options, printer, self._stopping.set, named) for work in works]
+        self._check_targets()
         self._metrics = None if options.metrics_file is None else MetricsFile(options.metrics_file)
         self._written: tuple[float, list[Tally]] = (0.0, [])
         names = ", ".join(rule.name for work in works for rule in work.rules)
@@ -103,7 +109,10 @@ class _Run:
             for part in self._parts:
                 part.leave_out(damaged)
                 self._compute(part, self._spark)
-        self._end()
+            for part in self._parts:
+                part.deliver(complete=True)
+            problems = self._delivered(None)
+        self._end(problems)
 
     def _compute(self, part: "_Part", spark: "SparkSession") -> None:
         from py4j.protocol import Py4JError
@@ -158,6 +167,7 @@ class _Run:
             hear()  # Spark has replaced the signal handlers
             try:
                 for part in self._parts:
+                    part.deliver()
                     part.start(spark)
                 watching = f"Watching {self._options.landing} for {self._name}; stop with Ctrl-C"
                 log.info("query.started", watching, queries=len(self._parts))
@@ -167,7 +177,8 @@ class _Run:
                 if not self._stopping.is_set():
                     ended = f"Spark's Java process has ended; start again with --out {self._options.out} to continue"
                     raise click.ClickException(self._no_space(error) or ended) from None
-        self._end()
+            problems = self._delivered(DELIVERY_WAIT_S)
+        self._end(problems)
 
     def _wait(self, spark: "SparkSession") -> None:
         """Wait for a signal, or the failure or end of a query; lets running micro-batches finish."""
@@ -271,10 +282,23 @@ class _Run:
                 self._spark.sparkContext.setLogLevel("OFF")  # silences tasks that lose Spark
                 self._spark.stop()
 
-    def _end(self) -> None:
+    def _end(self, undelivered: Sequence[str]) -> None:
         for part in self._parts:
             part.summary()
         self._write_metrics(last=True)
+        if undelivered:
+            raise click.ClickException("\n".join(undelivered))
+
+    def _check_targets(self) -> None:
+        try:
+            check_tables((part.unit, part.deliveries) for part in self._parts)
+        except TargetError as error:
+            raise click.UsageError(str(error)) from None
+
+    def _delivered(self, within_s: float | None) -> list[str]:
+        """Wait for the deliveries, and end them; return a sentence for each that is not complete."""
+        deadline_s = None if within_s is None else time.monotonic() + within_s
+        return [text for part in self._parts for text in part.deliveries.finish(deadline_s, self._interrupted.is_set)]
 
     def _write_metrics(self, last: bool = False) -> None:
         """Write metrics after each micro-batch, and at least every METRICS_S."""
@@ -283,7 +307,9 @@ class _Run:
         tallies, now_s = [part.tally for part in self._parts], time.monotonic()
         before_s, before = self._written
         if last or tallies != before or now_s - before_s >= METRICS_S:
-            self._metrics.write(metrics(tallies, time.time_ns() // 1000))
+            now_us = time.time_ns() // 1000
+            delivered = {part.output: part.deliveries.progress() for part in self._parts}
+            self._metrics.write([*metrics(tallies, now_us), *delivery_metrics(delivered, now_us)])
             self._written = now_s, tallies
 
 
@@ -313,6 +339,12 @@ class _Part:
         self._query: StreamingQuery | None = None
         self.failure: Exception | None = None
         self._landing_folder, self._left_out = options.landing, list[str]()
+        self.unit = work.unit
+        try:
+            into = {rule.name: [x for x in (chosen(uri, kind) for kind, uri in rule.into) if x] for rule in work.rules}
+            self.deliveries = Deliveries(work.out, work.unit, options.to, into)
+        except TargetError as error:
+            raise click.UsageError(str(error)) from None
 
     def claim(self, mode: str) -> None:
         """Bind the output folder to the rules.
@@ -342,6 +374,13 @@ class _Part:
         self.tally = self.tally.after(counts, seconds)
         self._log_once([notice for one in counts for notice in self._work.notices(one)])
         self._print(folder)
+
+    def deliver(self, complete: bool = False) -> None:
+        """Begin to deliver; complete: a result that replaces earlier ones."""
+        try:
+            self.deliveries.start(complete)
+        except DamagedCursorError as error:
+            raise click.ClickException(str(error)) from None
 
     def start(self, spark: "SparkSession") -> None:
         """Start the query."""
@@ -423,6 +462,7 @@ class _Part:
         self._log_unmatched()
         self._log_batch(number, counts, seconds)
         if published is not None:
+            self.deliveries.published(number)
             self._print(published)
 
     def _log_batch(self, number: int, counts: list[dict[str, Any]], seconds: float) -> None:

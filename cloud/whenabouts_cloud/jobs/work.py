@@ -47,6 +47,7 @@ class Options:
     quiet: bool
     log_format: str
     metrics_file: Path | None
+    to: tuple[str, ...] = ()
 
     @property
     def query(self) -> QueryOptions:
