@@ -1,5 +1,6 @@
 """Options that several commands share: landing, log, metrics, and those of jobs with Spark."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +19,16 @@ log_format_option = click.option(
 )  # fmt: skip
 
 
+def _folder(ctx: click.Context, param: click.Parameter, value: Path) -> Path:
+    """Refuse a URI, which would otherwise become a folder with a strange name."""
+    if re.match(r"[a-z][a-z0-9+]+:/", str(value)):
+        raise click.BadParameter(
+            f"found {value}, which looks like a URI, expected a folder of this machine or one that all machines share. "
+            "Only `compact`, `retain` and the Spark format whenabouts (LandingSource) work on object stores"
+        )
+    return value
+
+
 def metrics_file_option(when: str) -> Callable[[Command], Command]:
     """Return the option --metrics-file; `when` is how often the command replaces the file, such as "every 2 s"."""
     return click.option(
@@ -28,7 +39,8 @@ def metrics_file_option(when: str) -> Callable[[Command], Command]:
 
 def landing_option(about: str = "Folder the ingest lands readings in.", **more: Any) -> Callable[[Command], Command]:
     """Return the required option --landing; `more` are further arguments of `click.option`."""
-    return click.option("--landing", required=True, help=about, **{"type": click.Path(path_type=Path), **more})
+    defaults = {"type": click.Path(path_type=Path), "callback": _folder}
+    return click.option("--landing", required=True, help=about, **{**defaults, **more})
 
 
 written_landing_option = landing_option(
@@ -65,7 +77,7 @@ class seconds(click.ParamType[float]):
 
 def _absolute(ctx: click.Context, param: click.Parameter, value: Path) -> Path:
     """Make a path absolute: Spark's processes may have another working folder."""
-    return value.absolute()
+    return _folder(ctx, param, value).absolute()
 
 
 def _targets(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
