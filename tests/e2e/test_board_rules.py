@@ -142,8 +142,8 @@ def test_a_board_is_a_member_of_a_group_of_linux_agents(where, tmp_path):
                 office.wait_group("heard", n, lambda g: g["clock"][at] >= before[n][at] + 2)  # noqa: B023
             office.wait("the board has heard", lambda: landed(
                 lambda g, s: g == "rfid" and s.view == view and s.clock[at] >= 2  # noqa: B023
-            ), 30)  # fmt: skip
-        office.wait("all has landed", lambda: nothing_ahead(office.landed_states()), 30)
+            ), 90)  # fmt: skip
+        office.wait("all has landed", lambda: nothing_ahead(office.landed_states()), 90)
         states = [entry for entry in office.landed_states() if entry[2].view == view]
         check_dense(office.landed_states())
         begun = {
@@ -174,7 +174,7 @@ def test_a_board_is_a_member_of_a_group_of_linux_agents(where, tmp_path):
         second = office.group("wall")["view"]
         office.badge("rfid", 3)
         office.wait_group("heard in the new view", "wall", lambda g: g["view"] == second and g["clock"][1] >= 2, 30)
-        office.wait("all of which clocks speak has landed", lambda: nothing_ahead(office.landed_states()), 30)
+        office.wait("all of which clocks speak has landed", lambda: nothing_ahead(office.landed_states()), 90)
         check_dense(office.landed_states())
         check_watermarks([m for m in seen.seen if of_board(*m)])
 

@@ -216,7 +216,7 @@ def test_landed_states_of_three_agents_carry_dense_clocks_and_survive_a_reboot(o
         lambda: {g for g, _, s, _, _ in office.landed_states() if s.view == second and s.number == 0} == set(NAMES), 20,
     )  # fmt: skip
     check_dense(office.landed_states())
-    office.wait("all of which clocks speak has landed", lambda: nothing_ahead(office.landed_states()), 30)
+    office.wait("all of which clocks speak has landed", lambda: nothing_ahead(office.landed_states()), 90)
 
     assert office.parts.pop("rfid").stop() == 0
     third = office.wait_view(["phone", "wall"])
@@ -247,7 +247,7 @@ def test_lies_noise_and_lost_connections_do_no_harm(office):
 
     noise = [b"\xff", b"", lie((1 << 50, 0, 0)), lie((5, 0, 0), process=1), lie((5, 0, 0), boot=77),
              lie((5, 0, 0), number=view ^ 1)]  # fmt: skip
-    office.wait("all have published their states", lambda: nothing_ahead(office.landed_states()), 30)
+    office.wait("all have published their states", lambda: nothing_ahead(office.landed_states()), 90)
     before = office.group("wall")["refused"]
     for payload in noise:
         seen.client.publish(topic("office", "phone", "state"), payload, qos=1).wait_for_publish(10)
@@ -272,4 +272,4 @@ def test_lies_noise_and_lost_connections_do_no_harm(office):
     states = [decode_batch(payload) for leaf, payload, _ in seen.seen if leaf == "state" and payload not in noise]
     assert all(len(readings) == 1 and not state_of(readings[0]).is_heartbeat for readings in states)
     check_dense(office.landed_states())
-    office.wait("all of which clocks speak has landed", lambda: nothing_ahead(office.landed_states()), 30)
+    office.wait("all of which clocks speak has landed", lambda: nothing_ahead(office.landed_states()), 90)
