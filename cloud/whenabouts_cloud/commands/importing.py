@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 import click
 
 from whenabouts_cloud.commands.options import written_landing_option
-from whenabouts_cloud.durable import write_durably
 from whenabouts_cloud.importers.feeder import read_feeder
 from whenabouts_cloud.importers.orfid import read_orfid
 from whenabouts_cloud.importers.side_output import NoLogError, SideOutput
-from whenabouts_cloud.ingest.landing_writer import Landing, LandingError
+from whenabouts_cloud.ingest.holding import LandingError
+from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.ingest.ledger import Ledger, LedgerFull, ledger_name
 from whenabouts_cloud.landing.ranges import as_ranges
 from whenabouts_cloud.progress import progress
@@ -163,9 +163,9 @@ def _keep(store: Landing, log: str, side_output: list[SideOutput]) -> Path:
     """Write the side output; its name is a hash of the content, so the same content gives the same file."""
     lines = ({"line": x.line, "reason": x.reason, "text": x.text, "row": x.row} for x in side_output)
     content = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    path = store.folder / "_dead" / f"{log}-{blake2b(content, digest_size=6).hexdigest()}.jsonl"
-    write_durably(path, content)
-    return path
+    path = f"_dead/{log}-{blake2b(content, digest_size=6).hexdigest()}.jsonl"
+    store.store.write(path, content)
+    return Path(store.store.uri, path)
 
 
 def _report(result: dict[str, Any], as_json: bool) -> None:

@@ -10,14 +10,16 @@ import click
 from whenabouts_cloud.broker.connection import BrokerError
 from whenabouts_cloud.broker.credential_warnings import certificate_ends_s
 from whenabouts_cloud.commands.broker_options import broker_options, credentials
-from whenabouts_cloud.commands.options import log_format_option, metrics_file_option, written_landing_option
+from whenabouts_cloud.commands.options import log_format_option, metrics_file_option, place, seconds
 from whenabouts_cloud.ingest.bridge import Bridge
-from whenabouts_cloud.ingest.landing_writer import Landing, LandingError
+from whenabouts_cloud.ingest.holding import LandingError
+from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.ingest.metrics import metrics
 from whenabouts_cloud.ingest.owners import Owners, OwnersError, OwnersFile, read_owners
 from whenabouts_cloud.ingest.receiving.receiver import Receiver
 from whenabouts_cloud.ingest.service import IngestService
 from whenabouts_cloud.landing.layout import INGEST_NAME, PART
+from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.metrics_file import MetricsFile
 from whenabouts_cloud.orderly_end import orderly_end
 from whenabouts_protocol.logs import Log, write_logs
@@ -32,6 +34,12 @@ END_S = 15.0  # far longer than a flush and a disconnect take
 def _name(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
     if value is not None and not INGEST_NAME.fullmatch(value):
         raise click.BadParameter(f"found {value!r}, expected 1 to 63 letters, digits, and after the first . _ -")
+    return value
+
+
+def _lease(_context: click.Context, _option: click.Parameter, value: float) -> float:
+    if value < 1.0:
+        raise click.BadParameter("expected at least 1s: it is renewed three times in this time")
     return value
 
 
@@ -51,7 +59,14 @@ def _sites(_context: click.Context, _option: click.Parameter, values: tuple[str,
 
 @click.command()
 @broker_options
-@written_landing_option
+@click.option(
+    "--landing", required=True, type=place(must_exist=False), envvar="WHENABOUTS_LANDING", show_envvar=True,
+    help="Folder of the Parquet files, made when absent; or URI in an object store, such as s3://bucket/landing.",
+)  # fmt: skip
+@click.option(
+    "--lease", "lease_s", default="30s", show_default=True, type=seconds(("s", "m")), callback=_lease,
+    help="In an object store: another ingest takes over from this one when it has not heard of it for so long.",
+)  # fmt: skip
 @click.option("--client-id", help="Name of the session at the broker; kept in the landing by default.")
 @click.option(
     "--name", callback=_name, help="Of this ingest, if several share a landing: it writes to LANDING/ingest=NAME."
@@ -80,7 +95,8 @@ def _sites(_context: click.Context, _option: click.Parameter, values: tuple[str,
 @log_format_option
 def ingest(
     broker: tuple[str, int],
-    landing: Path,
+    landing: Store,
+    lease_s: float,
     client_id: str | None,
     name: str | None,
     sites: tuple[str, ...],
@@ -101,6 +117,9 @@ def ingest(
     SIGTERM or Ctrl-C after a last flush; the broker keeps the session meanwhile. If that takes more than 15 s, as on a
     hanging disk, it exits with code 70 and reports what it waited for; nothing acknowledged is lost.
 
+    In an object store the ingest holds a lease. One that was killed is followed by another when the lease has ended; one
+    that was paused for longer, and lost it, ends with exit code 1 and lands nothing more.
+
     Several ingests can share a landing: each has a --name, and the sites that it lands. A gateway's readings must all go to
     one of them at a time; it may move to another, as when one ingest takes over the sites of one that has failed.
 
@@ -112,9 +131,13 @@ def ingest(
     asking = credentials(username, password_file, ca_file, cert_file, key_file)
     try:
         owners = Owners() if gateways is None else Owners(read_owners(gateways))
-        store = Landing(landing / f"{PART}{name}" if name else landing)
-        bridge = Bridge(store, owners=owners, ahead_margin_us=ahead_margin_s * 1_000_000, sites=sites)
+        store = Landing(landing.at_folder(f"{PART}{name}" if name else ""), lease_s)
     except (LandingError, OwnersError) as error:
+        raise click.ClickException(str(error)) from None
+    try:
+        bridge = Bridge(store, owners=owners, ahead_margin_us=ahead_margin_s * 1_000_000, sites=sites)
+    except (LandingError, OSError) as error:
+        store.close()
         raise click.ClickException(str(error)) from None
     session = client_id or f"wa-ingest-{store.session}"
     service = IngestService(Receiver(*broker, session, asking, log_format, sites), bridge, f"{broker[0]}:{broker[1]}")
@@ -130,9 +153,9 @@ def ingest(
     with orderly_end(service.stop, END_S):
         try:
             service.connect()
-            log.info("ingest.started", landing=landing)
+            log.info("ingest.started", landing=landing.uri)
             service.run(tick, REPORT_S)
-        except BrokerError as error:
+        except (BrokerError, LandingError) as error:
             raise click.ClickException(str(error)) from None
         finally:
             service.close()

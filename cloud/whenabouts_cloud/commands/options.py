@@ -9,6 +9,7 @@ import click
 
 from whenabouts_cloud.delivery.targets import chosen
 from whenabouts_cloud.delivery.uri import TargetError
+from whenabouts_cloud.landing.store import Store
 from whenabouts_protocol.logs import FORMATS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -24,7 +25,7 @@ def _folder(ctx: click.Context, param: click.Parameter, value: Path) -> Path:
     if re.match(r"[a-z][a-z0-9+]+:/", str(value)):
         raise click.BadParameter(
             f"found {value}, which looks like a URI, expected a folder of this machine or one that all machines share. "
-            "Only `compact`, `retain` and the Spark format whenabouts (LandingSource) work on object stores"
+            "Only `ingest`, `compact`, `retain` and the Spark format whenabouts (LandingSource) work on object stores"
         )
     return value
 
@@ -51,6 +52,29 @@ rule_name_option = click.option("--rule-name", help="Which rule, if the file has
 
 
 _IN_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+class place(click.ParamType[Store]):
+    """A folder or URI. must_exist: it is wrong usage if nothing is there."""
+
+    name = "uri"
+
+    def __init__(self, must_exist: bool = True) -> None:
+        self._must_exist = must_exist
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Store:
+        """Its store."""
+        if isinstance(value, Store):
+            return value
+        try:
+            store = Store.at(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if self._must_exist and not store.exists():
+            self.fail(f"found nothing at {value}, expected a landing", param, ctx)
+        if store.local is not None and store.local.is_file():
+            self.fail(f"found a file at {value}, expected a folder", param, ctx)
+        return store
 
 
 class seconds(click.ParamType[float]):

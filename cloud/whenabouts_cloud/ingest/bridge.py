@@ -75,7 +75,7 @@ class Bridge:
         self._ledger = Ledger()
         landing.recover_into(self._ledger)
         self._gateways = Gateways(self._ledger)
-        self._dead = DeadLetters(landing.folder / "_dead")
+        self._dead = DeadLetters(landing.letters())
         self._waiting: dict[str, list[Reading]] = {"": [], AHEAD_DIR: []}  # by folder in the landing
         self._bytes = 0
         self._reported_conflicts = 0
@@ -145,7 +145,9 @@ class Bridge:
 
         Raises:
             OSError: the landing cannot be written; what was not written is kept and the next flush tries again.
+            LandingLost: another ingest holds the landing; what was not written goes to that one.
         """
+        self._landing.keep()
         now_us = self._now_us()
         for output in self._waiting:
             self._land(output, now_us)

@@ -4,84 +4,91 @@
     DIR/_ahead/hour=2026-01-31T17/part-00000043.parquet   side output: readings that begin in the future
     DIR/_frontier/hour=2026-01-31T17/part-00000044.json   how far each gateway's readings are complete
     DIR/_dead/                                       dead letters, with their reasons (dead_letters.py)
-    DIR/_ingest/                                     lock, snapshot of the ledger, name of the session at the broker
+    DIR/_ingest/                                     lock or lease, snapshot of the ledger, name of the session at the broker
 
-All these files share one sequence of numbers, and hours never go back: `landing.layout` says what readers make of it.
-Files are published as in `durable`. The metadata of a file lists the numbers it holds, so that after a crash the ledger is
-rebuilt from a snapshot and the files after it. Spark and pyarrow ignore names that begin with "_" or ".".
+All these files share one sequence of numbers, and hours never go back: `landing.layout` says what readers make of it. DIR is
+a folder or a place in an object store (`holding`). The metadata of a file lists the numbers it holds, so that after a crash
+the ledger is rebuilt from a snapshot and the files after it. Spark and pyarrow ignore names that begin with "_" or ".".
 """
 
-import fcntl
+import io
 import json
 import uuid
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.durable import appearing, make_folder, sync, write_durably
+from whenabouts_cloud.ingest.dead_letter_files import DEAD, LetterFiles, LettersInFolder, LettersInStore
+from whenabouts_cloud.ingest.holding import LandingError, hold
+from whenabouts_cloud.ingest.lease import LEASE_S
 from whenabouts_cloud.ingest.ledger import Ledger
 from whenabouts_cloud.landing.files import RANGES_KEY
 from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, HOUR, SUFFIX, Numbers, numbers_of, path_of
 from whenabouts_cloud.landing.ranges import Range, range_of
 from whenabouts_cloud.landing.schema import SCHEMA
+from whenabouts_cloud.landing.store import Store
 from whenabouts_protocol import Reading
 
 FRONTIER_KEPT_US = 86400 * 1_000_000
 SNAPSHOT_EVERY = 64  # files whose metadata a restart must read, at most
-
-
-class LandingError(Exception):
-    """The landing cannot be used. The text names the cause and what to do."""
+SNAPSHOT, SESSION, SENT_RULES = "_ingest/ledger.json", "_ingest/session", "_ingest/rules.json"
 
 
 class Landing:
-    """One folder of readings, written by one bridge at a time.
+    """One part of a landing, written by one bridge at a time. place: a folder or URI; lease_s: duration of its lease.
 
     Raises:
-        LandingError: another bridge writes here, or the folder cannot be made.
+        LandingError: another bridge writes here, or the place cannot be used.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, place: Path | Store, lease_s: float = LEASE_S) -> None:
+        self.store = place if isinstance(place, Store) else Store.at(place)
+        self._holding = hold(self.store, lease_s)
         try:
-            for name in (FRONTIER, "_ingest", "_dead"):
-                (folder / name).mkdir(parents=True, exist_ok=True)
-            self._lock: IO[str] = (folder / "_ingest" / "lock").open("w")
-        except OSError as error:
-            raise LandingError(f"landing {folder}: cannot be written ({error}); name a folder that can") from None
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._open()
-        except BlockingIOError:
-            self._lock.close()
-            raise LandingError(
-                f"landing {folder}: another ingest writes here; stop it or name another folder"
-            ) from None
         except OSError as error:
-            self._lock.close()
-            raise LandingError(f"landing {folder}: cannot be used ({error}); name another folder") from None
+            self._holding.close()
+            raise LandingError(f"landing {self.store.uri}: cannot be used ({error})") from None
         except LandingError:
-            self._lock.close()
+            self._holding.close()
             raise
 
+    @property
+    def folder(self) -> Path:
+        """The folder of a landing on this machine."""
+        assert self.store.local is not None
+        return self.store.local
+
     def _open(self) -> None:
-        sync(self.folder)
-        for pattern in ("*/.part-*", *(f"{kind}/*/.part-*" for kind in (AHEAD, FRONTIER))):
-            for leftover in self.folder.glob(pattern):
-                leftover.unlink()
         snapshot = self._read_snapshot()
         self._upto, self._since = snapshot["upto"], snapshot["since"]
         files = list(self._files())
-        self._hour: str = max([self._since, *(path.parent.name.removeprefix(HOUR) for _, path in files)])
-        self._next: int = 1 + max([self._upto, *(number for number, _ in files)])
-        session = self.folder / "_ingest" / "session"
-        if not session.exists():
-            write_durably(session, uuid.uuid4().hex[:12].encode())
-        self.session = session.read_text()
+        self._hour: str = max([self._since, self._holding.hour, *(hour for _, hour, _ in files)])
+        self._next: int = 1 + max([self._upto, *(number for number, _, _ in files)])
+        if self._holding.taken_over:
+            self._fence()
+        try:
+            self.session = self.store.read(SESSION).decode()
+        except FileNotFoundError:
+            self.session = uuid.uuid4().hex[:12]
+            self.store.write(SESSION, self.session.encode())
+
+    def _fence(self) -> None:
+        """Occupy all names that the next file of the holder before can get (`holding`), with files that say nothing."""
+        mark = {RANGES_KEY: "[]", b"whenabouts.holder": self._holding.holder}
+        nothing = _parquet(to_table([], 0).replace_schema_metadata(mark))
+        hour = self._holding.hour
+        files = ((DATA, nothing), (AHEAD, nothing), (FRONTIER, b""))
+        while hour and not all(
+            self._holding.occupy(path_of(kind, hour, Numbers(self._next, self._next)), data) for kind, data in files
+        ):
+            self._next += 1
+        self._next += bool(hour)
+        self._holding.taken_over = False
 
     def recover_into(self, ledger: Ledger) -> None:
         """Make a ledger know what has landed.
@@ -101,45 +108,65 @@ class Landing:
             LandingError: a file is damaged.
         """
         yield from map(range_of, self._read_snapshot()["ranges"])
-        for number, path in self._files():
-            if number <= self._upto or path.suffix != ".parquet":
+        for number, _, path in self._files():
+            if number <= self._upto or not path.endswith(SUFFIX[DATA]):
                 continue
             try:
-                yield from map(range_of, json.loads(pq.read_metadata(path).metadata[RANGES_KEY]))
+                with self.store.open(path) as file:
+                    yield from map(range_of, json.loads(pq.read_metadata(file).metadata[RANGES_KEY]))
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise LandingError(
-                    f"landing {self.folder}: {path.relative_to(self.folder)} is damaged ({error}), expected a file of "
-                    f"this ingest; run: whenabouts-cloud landing check --landing {self.folder} --repair"
+                    f"landing {self.store.uri}: {path} is damaged ({error}), expected a file of this ingest; run: "
+                    f"whenabouts-cloud landing check --landing {self.store.uri} --repair"
                 ) from None
 
-    def write(self, readings: list[Reading], ranges: list[Range], landed_us: int, output: str = "") -> Path:
-        """Write readings as one file; durable and visible when this returns, else OSError and nothing is visible.
+    def write(self, readings: list[Reading], ranges: list[Range], landed_us: int, output: str = "") -> str:
+        """Write readings as one file; durable and visible when this returns. Returns its path below the part.
 
         output: name of the side output, "" for the landing itself.
+
+        Raises:
+            OSError: nothing is visible in a folder. In an object store the file may still appear: its number is not used
+                again, and if these readings are written again, the later ones are repeats, which readers drop.
+            LandingLost: another ingest holds the landing.
         """
         table = to_table(readings, landed_us).replace_schema_metadata({RANGES_KEY: json.dumps(ranges)})
-        path = self._place(output, landed_us)
-        with appearing(path) as file:
-            pq.write_table(table, file, compression="zstd", write_page_checksum=True)
-        self._next += 1
-        return path
-
-    def _place(self, kind: str, now_us: int) -> Path:
-        """The path of the next file; its folder exists, durably. After the clock was set back the hour stays."""
-        self._hour = max(self._hour, datetime.fromtimestamp(now_us / 1e6, UTC).strftime("%Y-%m-%dT%H"))
-        path = self.folder / path_of(kind, self._hour, Numbers(self._next, self._next))
-        make_folder(path.parent)
-        return path
+        return self._publish(output, _parquet(table), landed_us)
 
     def write_frontiers(self, rows: list[dict[str, Any]]) -> None:
-        """Write the gateways' frontiers; all readings below them must have been written before."""
+        """Write the gateways' frontiers; all readings below them must have been written before. Errors as for `write`."""
         text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
-        write_durably(self._place(FRONTIER, rows[0]["landed_us"]), text.encode())
-        self._next += 1
+        self._publish(FRONTIER, text.encode(), rows[0]["landed_us"])
+
+    def _publish(self, kind: str, data: bytes, now_us: int) -> str:
+        """Write the next file. After the clock was set back the hour stays."""
+        self._next += self._holding.settle()
+        hour = max(self._hour, datetime.fromtimestamp(now_us / 1e6, UTC).strftime("%Y-%m-%dT%H"))
+        self._holding.enter(hour)
+        path = path_of(kind, hour, Numbers(self._next, self._next))
+        self._holding.create(path, data)
+        self._next, self._hour = self._next + 1, hour
+        return path
+
+    def letters(self) -> LetterFiles:
+        """The files of its dead letters."""
+        local = self.store.local
+        return LettersInStore(self.store, self._holding) if local is None else LettersInFolder(local / DEAD)
+
+    def keep(self) -> None:
+        """Keep the landing; to be called at least once a second.
+
+        Raises:
+            LandingLost: another ingest holds it.
+            OSError: the store cannot be reached.
+        """
+        self._holding.keep()
 
     def drop_old_frontiers(self, now_us: int) -> None:
         """Delete frontier files of older versions, which are in no hour, after FRONTIER_KEPT_US."""
-        for path in (self.folder / FRONTIER).glob("part-*.json"):
+        if self.store.local is None:  # they wrote to folders only
+            return
+        for path in (self.store.local / FRONTIER).glob("part-*.json"):
             number = path.stem.removeprefix("part-")
             if number.isdecimal() and int(number) < now_us - FRONTIER_KEPT_US:
                 path.unlink(missing_ok=True)
@@ -155,24 +182,26 @@ class Landing:
 
     def write_sent_rules(self, sent: dict[str, list[str]]) -> None:
         """Store the derived streams of the rules that each gateway was sent."""
-        write_durably(self.folder / "_ingest" / "rules.json", json.dumps(sent).encode())
+        self._holding.confirm()
+        self.store.write(SENT_RULES, json.dumps(sent).encode())
 
     def read_sent_rules(self) -> dict[str, list[str]]:
         """What `write_sent_rules` stored; empty if it is absent or damaged, as the broker sends the rules again."""
         try:
-            sent = json.loads((self.folder / "_ingest" / "rules.json").read_bytes())
+            sent = json.loads(self.store.read(SENT_RULES))
         except (OSError, ValueError):
             return {}
         return sent if isinstance(sent, dict) and all(isinstance(names, list) for names in sent.values()) else {}
 
     def close(self) -> None:
         """Release the landing for another bridge."""
-        self._lock.close()
+        self._holding.close()
 
     def _write_snapshot(self, snapshot: dict[str, Any]) -> None:
         """Write it range by range: as one text it would take several times the memory of the ledger."""
         rest = json.dumps({name: value for name, value in snapshot.items() if name != "ranges"})
-        with appearing(self.folder / "_ingest" / "ledger.json") as file:
+        self._holding.confirm()
+        with self.store.writing(SNAPSHOT) as file:
             file.write(rest[:-1].encode() + b', "ranges": [')
             for number, one in enumerate(snapshot["ranges"]):
                 file.write((b",\n" if number else b"\n") + json.dumps(one).encode())
@@ -181,9 +210,8 @@ class Landing:
 
     def _read_snapshot(self) -> dict[str, Any]:
         """upto: highest number of a file it covers; since: no later file is in an earlier hour; ranges."""
-        path = self.folder / "_ingest" / "ledger.json"
         try:
-            snapshot: dict[str, Any] = json.loads(path.read_bytes())
+            snapshot: dict[str, Any] = json.loads(self.store.read(SNAPSHOT))
             for field, kind in (("upto", int), ("since", str), ("ranges", list)):
                 if type(snapshot[field]) is not kind:
                     raise ValueError(f"found {snapshot[field]!r} for {field}")
@@ -191,20 +219,29 @@ class Landing:
             return {"upto": 0, "since": "", "ranges": []}
         except (ValueError, TypeError, KeyError) as error:
             raise LandingError(
-                f"landing {self.folder}: _ingest/ledger.json is damaged ({error}); delete it, and the files are read instead"
+                f"landing {self.store.uri}: {SNAPSHOT} is damaged ({error}); delete it, and the files are read instead"
             ) from None
         return snapshot
 
-    def _files(self) -> Iterator[tuple[int, Path]]:
-        """Yield (number, path) of numbered files in the hours since the snapshot; includes all that it does not cover."""
+    def _files(self) -> Iterator[tuple[int, str, str]]:
+        """Yield (number, hour, path) of numbered files in the hours since the snapshot, all that it does not cover."""
         for kind in (DATA, AHEAD, FRONTIER):
-            for folder in (self.folder / kind).glob(f"{HOUR}*"):
-                if folder.name.removeprefix(HOUR) < self._since:
+            for folder in (one.name for one in self.store.entries(kind)):
+                hour = folder.removeprefix(HOUR)
+                if not folder.startswith(HOUR) or hour < self._since:
                     continue
-                for path in folder.glob(f"part-*{SUFFIX[kind]}"):
-                    numbers = numbers_of(path.name)
-                    if numbers is not None:
-                        yield numbers.last, path
+                inner = f"{kind}/{folder}" if kind else folder
+                for name in (one.name for one in self.store.entries(inner)):
+                    numbers = numbers_of(name)
+                    if numbers is not None and name.endswith(SUFFIX[kind]):
+                        yield numbers.last, hour, f"{inner}/{name}"
+
+
+def _parquet(table: pa.Table) -> bytes:
+    """A table as a file."""
+    file = io.BytesIO()
+    pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+    return file.getvalue()
 
 
 def to_table(readings: list[Reading], landed_us: int) -> pa.Table:

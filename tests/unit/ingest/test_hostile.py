@@ -25,6 +25,7 @@ from support.cloud.ingest import (
 from support.search import SEED, examples
 from whenabouts_cloud.ingest import announcements as announcements_module
 from whenabouts_cloud.ingest import bridge as bridge_module
+from whenabouts_cloud.ingest import dead_letter_files as files_module
 from whenabouts_cloud.ingest import dead_letters as dead_module
 from whenabouts_cloud.ingest import ledger as ledger_module
 from whenabouts_cloud.ingest.bridge import Bridge
@@ -174,7 +175,8 @@ def small_letters(monkeypatch):
     """Files of dead letters of 10 000 bytes, three of them; a sender may fill 15 000 bytes."""
     limits = {"MAX_FILE_BYTES": 10_000, "MAX_LINE_BYTES": 6000, "MAX_FILES": 3, "MAX_SENDER_BYTES": 15_000}
     for name, value in limits.items():
-        monkeypatch.setattr(dead_module, name, value)
+        for module in (dead_module, files_module):
+            monkeypatch.setattr(module, name, value, raising=False)
 
 
 def test_dead_letters_have_a_limit_on_disk_that_is_counted_and_reported(bridge, small_letters, caplog):
@@ -203,7 +205,7 @@ def test_a_sender_fills_only_its_share_of_the_dead_letters(bridge, small_letters
     bridge.flush()
     kept = len(letters(bridge.folder))
     assert kept == 2
-    dead = dead_module.DeadLetters(bridge.folder / "_dead")
+    dead = dead_module.DeadLetters(files_module.LettersInFolder(bridge.folder / "_dead"))
     for gateway in ("evil", "g1"):
         dead.add(at(gateway), bytes(4000), "undecodable", "", NOW_US)
     dead.flush()

@@ -16,7 +16,8 @@ import pytest
 from support.cloud.ingest import NOW_US, SITE, at, batch, birth, files, identities, letters, reading
 from whenabouts_cloud.ingest import landing_writer as landing_module
 from whenabouts_cloud.ingest.bridge import Bridge
-from whenabouts_cloud.ingest.landing_writer import FRONTIER_KEPT_US, Landing, LandingError
+from whenabouts_cloud.ingest.holding import LandingError
+from whenabouts_cloud.ingest.landing_writer import FRONTIER_KEPT_US, Landing
 from whenabouts_cloud.landing.ranges import as_ranges
 from whenabouts_protocol import Reading
 
@@ -25,7 +26,7 @@ HOUR_US = 3_600_000_000
 
 def land(landing: Landing, gateway: str, first: int, count: int, now_us: int = NOW_US) -> Path:
     readings = [reading(gateway, 0, seq) for seq in range(first, first + count)]
-    return landing.write(readings, as_ranges(r.identity for r in readings), now_us)
+    return landing.folder / landing.write(readings, as_ranges(r.identity for r in readings), now_us)
 
 
 def number(path: Path) -> int:
@@ -308,15 +309,16 @@ def test_dead_letters_are_whole_lines_after_a_crash_and_a_full_disk(tmp_path, wh
     code = """
 import resource, sys
 from pathlib import Path
+from whenabouts_cloud.ingest.dead_letter_files import LettersInFolder
 from whenabouts_cloud.ingest.dead_letters import DeadLetters
 folder, when = Path(sys.argv[1]), sys.argv[2]
-dead = DeadLetters(folder)
+dead = DeadLetters(LettersInFolder(folder))
 dead.add("t", b"first", "topic", "", 1)
 dead.flush()
 path = folder / "letters-0001.jsonl"
 if when == "torn":
     with path.open("a") as file: file.write('{"landed_us": 5, "topic')
-    dead = DeadLetters(folder)
+    dead = DeadLetters(LettersInFolder(folder))
 dead.add("t", b"x" * 60000, "topic", "", 2)
 if when == "limit":
     size = path.stat().st_size

@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from support.cloud.ingest import NOW_US, files, identities, reading
 from whenabouts_cloud.commands.landing.landing_check import landing_group
 from whenabouts_cloud.ingest.bridge import Bridge
-from whenabouts_cloud.ingest.landing_writer import Landing, LandingError
+from whenabouts_cloud.ingest.holding import LandingError
+from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.ingest.ledger import ledger_name
 from whenabouts_cloud.landing.damage import check
 from whenabouts_cloud.landing.files import LEFT_OUT_DIR, RANGES_KEY
@@ -27,7 +28,7 @@ def land(landing, first, count=EACH, now_us=NOW_US, gateway="g1"):
     """Write one file as the ingest does."""
     readings = [reading(gateway, 0, seq) for seq in range(first, first + count)]
     ranges = as_ranges((ledger_name(r.site, r.gateway), r.boot, r.seq) for r in readings)
-    return landing.write(readings, ranges, now_us)
+    return landing.folder / landing.write(readings, ranges, now_us)
 
 
 @pytest.fixture

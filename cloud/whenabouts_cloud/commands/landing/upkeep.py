@@ -7,26 +7,12 @@ from datetime import UTC, datetime
 
 import click
 
-from whenabouts_cloud.commands.options import seconds
+from whenabouts_cloud.commands.options import place, seconds
 from whenabouts_cloud.landing.compaction import Done, compact
 from whenabouts_cloud.landing.retention import retain
 from whenabouts_cloud.landing.store import Store
 
-
-class _Place(click.ParamType[Store]):
-    name = "uri"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Store:
-        try:
-            store = Store.at(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-        if not store.exists():
-            self.fail(f"found nothing at {value}, expected a landing", param, ctx)
-        return store
-
-
-landing_uri = click.option("--landing", required=True, type=_Place(), help="Folder or URI of the landing.")
+landing_uri = click.option("--landing", required=True, type=place(), help="Folder or URI of the landing.")
 
 
 @click.command("compact")
