@@ -25,15 +25,17 @@ class Process:
 
     started: ClassVar[list["Process"]] = []
 
-    def __init__(self, folder: Path, *more: str, command: str = "correlate") -> None:
+    def __init__(
+        self, folder: Path, *more: str, command: str = "correlate", landing: str | None = None, out: str | None = None
+    ) -> None:
         env = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p), PYTHONUNBUFFERED="1")
         options = [
             "--landing",
-            folder / "landing",
+            landing or folder / "landing",
             "--rule",
             folder / "rule.wa",
             "--out",
-            folder / "out",
+            out or folder / "out",
             "--shards",
             "2",
         ]

@@ -31,7 +31,8 @@ def landed(folder, rows, files=3):
 
 def published(spark, folder, job, landing, shards=4, group_rows=None):
     """The folder below `out`, and the counters."""
-    return publish_whole(CEP, [job], spark, landing, folder / "out", shards, group_rows)
+    place, counts = publish_whole(CEP, [job], spark, landing, folder / "out", shards, group_rows)
+    return place.local, counts
 
 
 DEEP = ("leading, strict",)  # cut as "inner" is, with the same kind of window

@@ -24,7 +24,7 @@ def groups_of(count, processes=3, steps=30):
 def run(spark, job, folder, shards=2):
     """The emitted rows, and the counters."""
     path, counts = publish_whole(LATWIN, [job], spark, folder / "landing", folder / "out", shards)
-    return pq.read_table(path), counts
+    return pq.read_table(path.local), counts
 
 
 def test_every_group_that_the_rule_names_is_its_definition(spark, tmp_path):

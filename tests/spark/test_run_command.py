@@ -1,24 +1,20 @@
 """All rules of a file in one Spark: each has the results that its definition gives, through a kill and a new start."""
 
 import json
-import random
 import time
 from collections import Counter
 from itertools import count
 
-import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from reference.latwin import simulate
 from spark.background import Process
-from spark.cases import same_rows, sides
-from support.cep.landing import STREAMS, as_matches, expected, random_readings
+from spark.every_engine import GROUP, READERS, RULES, check, defined, every_kind, published
+from support.cep.landing import STREAMS
 from support.cloud.landing import land, watermark
-from support.latwin.states import FOREVER_US, choices, emitted, states_of
+from support.latwin.states import FOREVER_US
 from support.search import SEED
 from whenabouts_cloud.commands.run import run_all
-from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.jobs.output.sink import claim
 from whenabouts_cloud.rules import load_rules
 
@@ -28,20 +24,7 @@ SUMMARIES = {
     "together": "verdicts",
     "unpaid": "matches",
 }  # in the order of the output
-GROUP = [f"g{n}" for n in range(3)]
-READERS = [f"r{n}" for n in range(4)]
-RULES = """
-STREAM shelf FROM "shelf/#"   DELAY 1 h LENGTH 0 us .. 20 ms
-STREAM till  FROM "till/tags" DELAY 1 h LENGTH 0 us .. 20 ms
-STREAM exit  FROM "exit/tags" DELAY 1 h LENGTH 0 us .. 20 ms
-STREAM s0 FROM "s0/state" DELAY 1 h LENGTH 0 us .. 6 ms
-STREAM s1 FROM "s1/state" DELAY 1 h LENGTH 0 us .. 6 ms
-STREAM s2 FROM "s2/state" DELAY 1 h LENGTH 0 us .. 6 ms
-RULE near CORRELATE shelf AS a, exit AS b WHERE |@a - @b| <= 100 ms OVER 80 % AND a.key = b.key
-RULE sure CORRELATE shelf AS a, till AS b WHERE |@a - @b| <= 50 ms OVER 1 AND a.key = b.key
-RULE unpaid SEQ(shelf a, !till c, exit e) WITHIN 300 ms PER key
-RULE together DEFINITELY s0 AND s1 AND s2 WINDOW 4 IN GROUP office
-"""
+LAGS = (("near", "shelf"), ("unpaid", "exit"))
 
 
 @pytest.fixture
@@ -55,11 +38,7 @@ def folder(tmp_path):
 @pytest.fixture
 def readings():
     """Those of readers, and states of a group."""
-    tags = [row | {"gateway": f"r{row['gateway'][1:]}"} for row in random_readings(seed=8, count=160)]
-    return tags, states_of(simulate(random.Random(26), 3, 90))
-
-
-LAGS = (("near", "shelf"), ("unpaid", "exit"))
+    return every_kind()
 
 
 def without(rule):
@@ -71,38 +50,6 @@ def watermark_all(folder, number, us):
     """Of every gateway."""
     watermark(folder / "landing", dict.fromkeys(READERS, us), 2 * number, STREAMS)
     watermark(folder / "landing", dict.fromkeys(GROUP, us), 2 * number + 1, [f"s{n}/state" for n in range(3)])
-
-
-def pairs_of(rule, tags):
-    """The pairs of a correlation by the kernel."""
-    return correlate(rule, *sides(tags, rule))
-
-
-def defined(rules, tags, states):
-    """How many results each rule has by its definition."""
-    pairs = {rule.name: pairs_of(rule, tags).num_rows for rule in rules.correlate_rules}
-    return Counter(pairs, unpaid=len(expected(rules.cep_rules[0], tags)), together=len(choices(states, 3)))
-
-
-def published(out):
-    """How many results of each rule are in the folder."""
-    emitted = Counter()
-    for kind in ("pairs", "matches", "verdicts"):
-        # Hidden folders come and go while the job runs: only those that are published are looked into.
-        for depth in ("", "[!._]*/"):
-            for batch in (out / kind).glob(f"{depth}batch=*"):
-                emitted.update(pq.read_table(batch)["rule"].to_pylist())
-    return emitted
-
-
-def check(folder, tags, states):
-    """The results are those of the definitions, each once."""
-    rules, out = load_rules(folder / "rule.wa"), folder / "out"
-    for rule in rules.correlate_rules:
-        assert same_rows(pq.read_table(out / "pairs" / rule.name), pairs_of(rule, tags))
-    assert as_matches(pq.read_table(out / "matches")) == expected(rules.cep_rules[0], tags)
-    assert emitted(pq.read_table(out / "verdicts" / "together")) == choices(states, 3)
-    return defined(rules, tags, states)
 
 
 def test_once_prints_the_results_of_every_rule(run_once, folder, readings):

@@ -26,7 +26,7 @@ def landed(folder: Path, rows):
 def published(spark, folder, job, landing, shards=4, group_rows=None):
     """The rows published below `out`, and the counters."""
     path, counts = publish_whole(CORRELATION, [job], spark, landing, folder / "out", shards, group_rows)
-    return pq.read_table(path), counts
+    return pq.read_table(path.local), counts
 
 
 def by_definition(rows, job):

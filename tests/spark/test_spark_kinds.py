@@ -59,7 +59,7 @@ def test_the_batch_job_emits_what_the_kernel_emits(spark, tmp_path, name):
     for n in range(2):
         land(tmp_path / "landing", rows[n::2], n)
     folder, _ = publish_whole(CORRELATION, [some], spark, tmp_path / "landing", tmp_path / "out", 2, group_rows=10)
-    results = pq.read_table(folder)
+    results = pq.read_table(folder.local)
     whole = correlate(some, *sides(rows, some))
     assert whole.num_rows > 5
     assert same_rows(results, whole)
@@ -74,7 +74,7 @@ def test_a_key_that_all_carry_is_divided_by_time(spark, tmp_path):
     some = job(Condition("within", d=20 * MS, confidence="0.8"))
     folder, counts = publish_whole(CORRELATION, [some], spark, tmp_path / "landing", tmp_path / "out", 4, group_rows=20)
     assert max(one["readings"] for one in counts) <= 60
-    assert same_rows(pq.read_table(folder), correlate(some, *sides(rows, some)))
+    assert same_rows(pq.read_table(folder.local), correlate(some, *sides(rows, some)))
 
 
 STREAMED = {

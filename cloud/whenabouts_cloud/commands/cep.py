@@ -12,6 +12,7 @@ from whenabouts_cloud.jobs.output.lines import count_text, match_text
 from whenabouts_cloud.jobs.rule_follower import RuleFollower, rules_of
 from whenabouts_cloud.jobs.runner import run
 from whenabouts_cloud.jobs.work import Notice, Options, Work, choose_rule
+from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.rules import CepRule
 from whenabouts_cloud.rules.current import RunningRules
 
@@ -48,7 +49,7 @@ def cep(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
     sees the readings from then on, the state of a removed rule is deleted, a changed rule is removed and added. Mistakes in
     the file are logged, and the running rules stay.
     """
-    options = Options(**chosen)
+    options = Options.chosen(**chosen)
     rules = rules_of(rule_file) if rule_name is None else []
     rules = rules or [choose_rule(rule_file, rule_name, CepRule)]  # raises with what the file holds instead
     check_counts(rule_file, rules, options)
@@ -76,7 +77,7 @@ def work_of(rules: list[CepRule], options: Options, following: RuleFollower | No
     """Make the work of a job: rules that all have COUNT or all have not, and the file that changes them."""
     counts = any(rule.count for rule in rules)
 
-    def once(spark: "SparkSession", left_out: Sequence[str]) -> tuple[Path, list[dict[str, Any]]]:
+    def once(spark: "SparkSession", left_out: Sequence[str]) -> tuple[Store, list[dict[str, Any]]]:
         from whenabouts_cloud.jobs.batch import publish_whole
         from whenabouts_cloud.jobs.engines.cep import CEP
 

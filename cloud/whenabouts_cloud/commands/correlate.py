@@ -10,6 +10,7 @@ from whenabouts_cloud.commands.options import job_options, rule_name_option
 from whenabouts_cloud.jobs.output.lines import pair_text
 from whenabouts_cloud.jobs.runner import run
 from whenabouts_cloud.jobs.work import Notice, Options, Work, choose_rule
+from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.rules import CorrelateRule
 
 if TYPE_CHECKING:
@@ -40,14 +41,14 @@ def correlate(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
     Without --once it runs as the landing grows, until Ctrl-C or SIGTERM; a restart with the same --out continues, and no
     pair is emitted twice.
     """
-    rule, options = choose_rule(rule_file, rule_name, CorrelateRule), Options(**chosen)
+    rule, options = choose_rule(rule_file, rule_name, CorrelateRule), Options.chosen(**chosen)
     run([work_of(rule, options)], options)
 
 
 def work_of(rule: CorrelateRule, options: Options) -> Work:
     """Make the work of a job for this rule."""
 
-    def once(spark: "SparkSession", left_out: Sequence[str]) -> tuple[Path, list[dict[str, Any]]]:
+    def once(spark: "SparkSession", left_out: Sequence[str]) -> tuple[Store, list[dict[str, Any]]]:
         from whenabouts_cloud.jobs.batch import publish_whole
         from whenabouts_cloud.jobs.engines.correlate import CORRELATION
 

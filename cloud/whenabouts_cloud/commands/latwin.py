@@ -11,6 +11,7 @@ from whenabouts_cloud.jobs.output.lines import verdict_text
 from whenabouts_cloud.jobs.runner import run
 from whenabouts_cloud.jobs.work import Notice, Options, Work, choose_rule
 from whenabouts_cloud.landing.schema import SCHEMA
+from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.rules import LatwinRule
 from whenabouts_protocol.group_state import KIND
 
@@ -48,7 +49,7 @@ def latwin(rule_file: Path, rule_name: str | None, draw: Path | None, **chosen: 
     Without --once it runs as the landing grows, until Ctrl-C or SIGTERM; a restart with the same --out continues, and no
     verdict is emitted twice. With POSSIBLY ... EAGER one may be retracted: a row with status "retracted".
     """
-    rule, options = choose_rule(rule_file, rule_name, LatwinRule), Options(**chosen)
+    rule, options = choose_rule(rule_file, rule_name, LatwinRule), Options.chosen(**chosen)
     run([work_of(rule, options)], options)
     if draw is not None:
         _draw(rule, options, draw)
@@ -62,10 +63,14 @@ def _draw(rule: LatwinRule, options: Options, file: Path) -> None:
     from whenabouts_cloud.latwin.picture.picture import NothingToDrawError, picture
     from whenabouts_cloud.latwin.shard.report import COLUMNS
 
-    landing = ds.dataset(options.landing, schema=SCHEMA, format="parquet", exclude_invalid_files=False)
+    system, place = options.landing.place("")
+    landing = ds.dataset(
+        place.rstrip("/"), schema=SCHEMA, format="parquet", filesystem=system, exclude_invalid_files=False
+    )
     readings = landing.to_table(columns=[*COLUMNS], filter=pc.field("kind") == KIND)
     emitted: dict[str, dict[str, Any]] = {}
-    for row in ds.dataset(options.out, format="parquet").to_table().to_pylist():
+    system, place = options.out.store.place("")
+    for row in ds.dataset(place.rstrip("/"), format="parquet", filesystem=system).to_table().to_pylist():
         emitted.setdefault(row["result_id"], row)
         if row["status"] == "retracted":
             emitted.pop(row["result_id"])
@@ -79,7 +84,7 @@ def _draw(rule: LatwinRule, options: Options, file: Path) -> None:
 def work_of(rule: LatwinRule, options: Options) -> Work:
     """Make the work of a job for this rule."""
 
-    def once(spark: "SparkSession", left_out: Sequence[str]) -> tuple[Path, list[dict[str, Any]]]:
+    def once(spark: "SparkSession", left_out: Sequence[str]) -> tuple[Store, list[dict[str, Any]]]:
         from whenabouts_cloud.jobs.batch import publish_whole
         from whenabouts_cloud.jobs.engines.latwin import LATWIN
 

@@ -20,14 +20,22 @@ log_format_option = click.option(
 )  # fmt: skip
 
 
-def _folder(ctx: click.Context, param: click.Parameter, value: Path) -> Path:
-    """Refuse a URI, which would otherwise become a folder with a strange name."""
-    if re.match(r"[a-z][a-z0-9+]+:/", str(value)):
-        raise click.BadParameter(
-            f"found {value}, which looks like a URI, expected a folder of this machine or one that all machines share. "
-            "Only `ingest`, `compact`, `retain` and the Spark format whenabouts (LandingSource) work on object stores"
-        )
-    return value
+class folder(click.Path):
+    """A folder; refuses a URI, which would otherwise become a folder with a strange name."""
+
+    def __init__(self, must_exist: bool = False) -> None:
+        super().__init__(exists=must_exist, file_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Its path."""
+        if re.match(r"[a-z][a-z0-9+]+:/", str(value)):
+            self.fail(
+                f"found {value}, which looks like a URI, expected a folder. `ingest`, `compact`, `retain` and all jobs work "
+                "on object stores; `landing check`, `explain`, `why-not` and `import` do not",
+                param,
+                ctx,
+            )
+        return super().convert(value, param, ctx)
 
 
 def metrics_file_option(when: str) -> Callable[[Command], Command]:
@@ -40,13 +48,12 @@ def metrics_file_option(when: str) -> Callable[[Command], Command]:
 
 def landing_option(about: str = "Folder the ingest lands readings in.", **more: Any) -> Callable[[Command], Command]:
     """Return the required option --landing; `more` are further arguments of `click.option`."""
-    defaults = {"type": click.Path(path_type=Path), "callback": _folder}
+    defaults = {"type": folder()}
     return click.option("--landing", required=True, help=about, **{**defaults, **more})
 
 
 written_landing_option = landing_option(
-    "Folder of the Parquet files; made when absent.", type=click.Path(path_type=Path, file_okay=False),
-    envvar="WHENABOUTS_LANDING", show_envvar=True,
+    "Folder of the Parquet files; made when absent.", envvar="WHENABOUTS_LANDING", show_envvar=True,
 )  # fmt: skip
 rule_name_option = click.option("--rule-name", help="Which rule, if the file has several.")
 
@@ -70,6 +77,8 @@ class place(click.ParamType[Store]):
             store = Store.at(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        except OSError as error:
+            self.fail(f"{value} cannot be reached ({' '.join(str(error).split())[:300]})", param, ctx)
         if self._must_exist and not store.exists():
             self.fail(f"found nothing at {value}, expected a landing", param, ctx)
         if store.local is not None and store.local.is_file():
@@ -99,11 +108,6 @@ class seconds(click.ParamType[float]):
         return duration_s
 
 
-def _absolute(ctx: click.Context, param: click.Parameter, value: Path) -> Path:
-    """Make a path absolute: Spark's processes may have another working folder."""
-    return _folder(ctx, param, value).absolute()
-
-
 def _targets(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
     """Check the URIs; `parquet` is always there."""
     try:
@@ -116,9 +120,24 @@ def job_options(unit: str) -> Callable[[Command], Command]:
     """Return a decorator with the options of a job whose results are called `unit`: rule_file, and those of `Options`."""
     path = click.Path(path_type=Path)
     options = [
-        landing_option(callback=_absolute),
+        click.option(
+            "--landing",
+            required=True,
+            type=place(must_exist=False),
+            help="Folder or URI the ingest lands readings in, such as s3://bucket/landing.",
+        ),
         click.option("--rule", "rule_file", required=True, type=path, help="File with streams and rules."),
-        click.option("--out", required=True, type=path, callback=_absolute, help=f"Folder for the {unit}, as Parquet."),
+        click.option(
+            "--out", required=True, type=place(must_exist=False), help=f"Folder or URI for the {unit}, as Parquet."
+        ),
+        click.option(
+            "--checkpoint",
+            type=place(must_exist=False),
+            envvar="WHENABOUTS_CHECKPOINT",
+            show_envvar=True,
+            help="Folder or URI for the state of Spark, which all its machines reach; by default in OUT, or for an OUT in "
+            "an object store in ~/.local/state/whenabouts.",
+        ),
         click.option(
             "--once", is_flag=True, help="Process what has landed and end, replacing an earlier result of the rule."
         ),

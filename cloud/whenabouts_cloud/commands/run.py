@@ -40,7 +40,7 @@ def run_all(rule_file: Path, **chosen: Any) -> None:
     --once it runs as the landing grows, until Ctrl-C or SIGTERM; a restart with the same --out continues. The file is read
     at the start only.
     """
-    options = Options(**chosen)
+    options = Options.chosen(**chosen)
     try:
         rules = load_rules(rule_file)
     except RuleError as error:
@@ -53,7 +53,7 @@ def run_all(rule_file: Path, **chosen: Any) -> None:
 
 def _works(rules: RuleFile, options: Options) -> list[Work]:
     def to(*folder: str) -> Options:
-        return replace(options, out=options.out.joinpath(*folder))
+        return replace(options, out=options.out.below(*folder))
 
     works = [correlate.work_of(rule, to("pairs", rule.name)) for rule in rules.correlate_rules]
     works += [latwin.work_of(rule, to("verdicts", rule.name)) for rule in rules.latwin_rules]

@@ -19,6 +19,7 @@ from pathlib import Path
 from whenabouts_cloud.delivery.cursor import Cursor
 from whenabouts_cloud.delivery.published import Batch, folder_of, numbers_after
 from whenabouts_cloud.delivery.target import Target
+from whenabouts_cloud.landing.store import Store
 from whenabouts_protocol.logs import Log
 
 log = Log(__name__)
@@ -58,14 +59,14 @@ class Courier:
 
     def __init__(
         self,
-        out: Path,
+        out: Path | Store,
         series: str,
         target: Target,
         cursor: Cursor,
         rules: frozenset[str] | None = None,
         pause_s: Callable[[int], float] = pause_s,
     ) -> None:
-        self._out, self._series, self._target, self._cursor, self._rules = out, series, target, cursor, rules
+        self._out, self._series, self._target, self._cursor, self._rules = Store.at(out), series, target, cursor, rules
         self._pause_s = pause_s
         self._news = threading.Condition()
         self._numbers: deque[int] = deque()
@@ -123,9 +124,9 @@ class Courier:
         self._target.close()
 
     def _deliver(self, number: int) -> None:
-        folder = folder_of(self._out, number)
+        folder = self._out.at_folder(folder_of(number))
         results = 0
-        if folder.is_dir():
+        if folder.exists():
             results = self._target.deliver(Batch(folder, self._series, number, self._rules))
         else:
             text = "its folder was deleted before it was delivered; passed over"
@@ -165,10 +166,8 @@ class Courier:
         """Renew what waits; report a target once each time that it lags."""
         since_s = None
         if self._numbers:
-            try:
-                since_s = folder_of(self._out, self._numbers[0]).stat().st_mtime
-            except OSError:
-                since_s = self.progress.waiting_since_s
+            changed_ns = self._out.changed_ns(folder_of(self._numbers[0]))
+            since_s = self.progress.waiting_since_s or time.time() if changed_ns is None else changed_ns / 1e9
         self.progress = replace(self.progress, waiting=len(self._numbers), waiting_since_s=since_s)
         if not self._numbers:
             self._lagging = False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from whenabouts_cloud.delivery.uri import identity
-from whenabouts_cloud.durable import make_folder, write_durably
+from whenabouts_cloud.landing.store import Store
 
 DELIVERED, SERIES = "_delivered", "series.json"
 NOTHING = -1  # cursor of a target that has no batch yet
@@ -21,7 +21,8 @@ class DamagedCursorError(ValueError):
 class Cursor:
     """The newest batch of a series that a target has; `shown` is the target without its secrets."""
 
-    file: Path
+    out: Store
+    file: str
     shown: str
 
     def read(self, series: str) -> int:
@@ -30,40 +31,38 @@ class Cursor:
         Raises:
             DamagedCursorError: the file is damaged.
         """
-        stored = _stored(self.file)
+        stored = _stored(self.out, self.file)
         return int(stored["batch"]) if stored and stored["series"] == series else NOTHING
 
     def write(self, series: str, number: int) -> None:
         """Store durably that the target has all batches up to this one."""
-        make_folder(self.file.parent)
         values = {"target": self.shown, "series": series, "batch": number}
-        write_durably(self.file, json.dumps(values).encode())
+        self.out.write(self.file, json.dumps(values).encode())
 
 
-def cursor_of(out: Path, series: str, uri: str, shown: str) -> Cursor:
+def cursor_of(out: Path | Store, series: str, uri: str, shown: str) -> Cursor:
     """Return the cursor of a target. Its file name is a digest, so that it reveals nothing about the URI."""
     digest = hashlib.blake2b(f"{series} {identity(uri)}".encode(), digest_size=8).hexdigest()
-    return Cursor(out / DELIVERED / f"{digest}.json", shown)
+    return Cursor(Store.at(out), f"{DELIVERED}/{digest}.json", shown)
 
 
-def series_of(out: Path) -> str:
+def series_of(out: Path | Store) -> str:
     """Return the name of the series of this folder; given at the first call, for ever.
 
     Raises:
         DamagedCursorError: the file is damaged.
     """
-    file = out / DELIVERED / SERIES
-    stored = _stored(file)
+    place, file = Store.at(out), f"{DELIVERED}/{SERIES}"
+    stored = _stored(place, file)
     if stored is None:
-        make_folder(file.parent)
         stored = {"series": uuid.uuid4().hex}
-        write_durably(file, json.dumps(stored).encode())
+        place.write(file, json.dumps(stored).encode())
     return str(stored["series"])
 
 
-def _stored(file: Path) -> dict[str, str] | None:
+def _stored(out: Store, file: str) -> dict[str, str] | None:
     try:
-        text = file.read_bytes()
+        text = out.read(file)
     except FileNotFoundError:
         return None
     try:
@@ -71,6 +70,7 @@ def _stored(file: Path) -> dict[str, str] | None:
         int(stored.get("batch", 0)), stored["series"]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedCursorError(
-            f"{file}: found {error!r}, expected what was delivered; delete it to deliver all batches of the folder again"
+            f"{out.uri}/{file}: found {error!r}, expected what was delivered; delete it to deliver all batches of the "
+            "folder again"
         ) from None
     return dict(stored)

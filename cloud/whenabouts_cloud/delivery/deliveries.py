@@ -10,6 +10,7 @@ from whenabouts_cloud.delivery.published import content_of, folder_of
 from whenabouts_cloud.delivery.target import Target
 from whenabouts_cloud.delivery.targets import TABLES, UNIT, kind_of, open_target
 from whenabouts_cloud.delivery.uri import TargetError, identity, shown
+from whenabouts_cloud.landing.store import Store
 
 GIVEN_UP_S = 60.0  # a target that has failed for this long is not waited for at the end of --once
 
@@ -21,8 +22,8 @@ class Deliveries:
         TargetError: a target cannot be used.
     """
 
-    def __init__(self, out: Path, unit: str, to: Sequence[str], into: Mapping[str, Sequence[str]]) -> None:
-        self._out = out
+    def __init__(self, out: Path | Store, unit: str, to: Sequence[str], into: Mapping[str, Sequence[str]]) -> None:
+        self._out = Store.at(out)
         rules: dict[str, frozenset[str] | None] = {}
         for name, uris in into.items():
             for uri in uris:
@@ -44,7 +45,7 @@ class Deliveries:
             return
         series = cursors = series_of(self._out)
         if complete:  # its number is always 0, so its content tells it from an earlier one
-            series = f"{series}-{content_of(folder_of(self._out, 0))}"
+            series = f"{series}-{content_of(self._out.at_folder(folder_of(0)))}"
         for uri, target in self._targets.items():
             cursor = cursor_of(self._out, cursors, uri, shown(uri))
             self._couriers.append(Courier(self._out, series, target, cursor, self.rules[uri]))
@@ -67,7 +68,7 @@ class Deliveries:
             if not courier.wait(late, GIVEN_UP_S):
                 why = f" ({courier.last_error})" if courier.last_error else ""
                 problems.append(
-                    f"{courier.progress.target}: found {courier.progress.waiting} batches of {self._out} not delivered"
+                    f"{courier.progress.target}: found {courier.progress.waiting} batches of {self._out.uri} not delivered"
                     f"{why}; they stay there, and the next run with this --out and target delivers them"
                 )
         for courier in self._couriers:

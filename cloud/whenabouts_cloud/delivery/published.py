@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from whenabouts_cloud.landing.store import COPIED, Store
+
 PART_ROWS = 1000  # results that a target is given at a time; its memory is bounded by them
 FOLDER = "batch="
 
@@ -22,7 +24,7 @@ FOLDER = "batch="
 class Batch:
     """Results of one folder, of these rules only unless that is None. Series and number identify the batch everywhere."""
 
-    folder: Path
+    folder: Path | Store
     series: str
     number: int
     rules: frozenset[str] | None = None
@@ -34,15 +36,18 @@ class Batch:
         Raises:
             OSError: it has no readable file.
         """
-        return pq.read_schema(self._files()[0]).remove_metadata()
+        place, names = self._files()
+        with place.open(names[0]) as file:
+            return pq.read_schema(file).remove_metadata()
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the results in their order, at most PART_ROWS at a time.
 
         The n-th table is made of the same rows of the folder for any `rules`; without a result of them it is empty.
         """
-        for file in self._files():
-            with pq.ParquetFile(file) as opened:
+        place, names = self._files()
+        for name in names:
+            with place.open(name) as file, pq.ParquetFile(file) as opened:
                 for rows in opened.iter_batches(PART_ROWS):
                     table = pa.Table.from_batches([rows]).replace_schema_metadata()
                     yield table if self.rules is None else table.filter(_of(table["rule"], self.rules))
@@ -52,11 +57,12 @@ class Batch:
         for table in self.tables():
             yield [{name: json_value(x) for name, x in row.items()} for row in table.to_pylist()]
 
-    def _files(self) -> list[Path]:
-        files = sorted(self.folder.glob("*.parquet"))
-        if not files:
-            raise FileNotFoundError(f"{self.folder}: found no Parquet file, expected the published results")
-        return files
+    def _files(self) -> tuple[Store, list[str]]:
+        place = Store.at(self.folder)
+        names = parquet_in(place)
+        if not names:
+            raise FileNotFoundError(f"{place.uri}: found no Parquet file, expected the published results")
+        return place, names
 
 
 def json_value(value: Any) -> Any:
@@ -68,23 +74,37 @@ def json_value(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def numbers_after(out: Path, delivered: int) -> list[int]:
-    """Return the numbers of the batches published in a folder that are greater than this, ascending."""
-    found = (one.name.removeprefix(FOLDER) for one in out.glob(f"{FOLDER}*"))
-    return sorted(number for number in map(int, filter(str.isdecimal, found)) if number > delivered)
+def parquet_in(folder: Store) -> list[str]:
+    """The names of the files of results in a folder, sorted."""
+    return sorted(one.name for one in folder.entries() if one.name.endswith(".parquet"))
 
 
-def folder_of(out: Path, number: int) -> Path:
-    """Return the folder of a published batch."""
-    return out / f"{FOLDER}{number:08d}"
+def numbers_after(out: Store, delivered: int) -> list[int]:
+    """Return the numbers of the batches published in an output that are greater than this, ascending.
+
+    In an object store the newest one may not be published yet (`jobs.output.publication`).
+    """
+    found = (one.name.removeprefix(FOLDER) for one in out.entries() if one.name.startswith(FOLDER))
+    numbers = sorted(number for number in map(int, filter(str.isdecimal, found)) if number > delivered)
+    if numbers and out.local is None and out.sizes([f"{folder_of(numbers[-1])}/_input.json"]) == [None]:
+        numbers.pop()
+    return numbers
 
 
-def content_of(folder: Path) -> str:
+def folder_of(number: int) -> str:
+    """Return the folder of a published batch in its output."""
+    return f"{FOLDER}{number:08d}"
+
+
+def content_of(folder: Path | Store) -> str:
     """Return a digest of the files of a complete result, which has always the number 0."""
-    digest = hashlib.blake2b(digest_size=8)
-    for file in sorted(folder.glob("*.parquet")):
-        with file.open("rb") as opened:
-            digest.update(hashlib.file_digest(opened, hashlib.blake2b).digest())
+    digest, place = hashlib.blake2b(digest_size=8), Store.at(folder)
+    for name in parquet_in(place):
+        with place.open(name) as opened:
+            one = hashlib.blake2b()
+            while data := opened.read(COPIED):
+                one.update(data)
+        digest.update(one.digest())
     return digest.hexdigest()
 
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
 from whenabouts_cloud.jobs.engines.engine import AnyRule, EngineJob, Ints, Routed, TimeSlab
+from whenabouts_cloud.jobs.output.checkpoint import Place
 from whenabouts_cloud.jobs.output.sink import ResultSink
 from whenabouts_cloud.jobs.output.task_files import WRITTEN, Write
 from whenabouts_cloud.jobs.reading.packing import Packing, by_shard, tables_of
@@ -38,22 +39,21 @@ def publish_whole(
     engine: EngineJob[AnyRule],
     rules: Sequence[AnyRule],
     spark: "SparkSession",
-    landing: Path,
-    out: Path,
+    landing: Path | Store,
+    out: Place,
     shards: int,
     group_rows: int | None = None,
     left_out: Sequence[str] = (),
-) -> tuple[Path, list[dict[str, Any]]]:
+) -> tuple[Store, list[dict[str, Any]]]:
     """Publish the results of rules below `out`, replacing earlier ones; return the folder and the counts of each group.
 
     left_out: paths of files below the landing that are not read.
     """
 
+    place = Store.at(landing)
+
     def make(write: Write) -> "DataFrame":
-        frames = (
-            run_whole(engine, rule, spark, str(landing.resolve()), shards, write, group_rows, left_out)
-            for rule in rules
-        )
+        frames = (run_whole(engine, rule, spark, place, shards, write, group_rows, left_out) for rule in rules)
         return functools.reduce(lambda x, y: x.unionByName(y), frames)
 
     return ResultSink(engine.results(rules[0]), out).replace(make)
@@ -63,7 +63,7 @@ def run_whole(
     engine: EngineJob[AnyRule],
     rule: AnyRule,
     spark: "SparkSession",
-    landing: str,
+    landing: Store,
     shards: int,
     write: Write,
     group_rows: int | None = None,
@@ -73,8 +73,7 @@ def run_whole(
 
     Runs small jobs immediately, to place slabs and to read watermarks.
     """
-    place = Store.at(landing)
-    reading = Reading(place, engine.columns, frozenset(left_out), Packing(engine, {0: rule}, shards))
+    reading = Reading(landing, engine.columns, frozenset(left_out), Packing(engine, {0: rule}, shards))
     slabs = slabs_of(engine, rule, spark, reading, shards, group_rows or engine.group_rows)
     groups = len(slabs) or engine.shards(rule, shards)
     packing = Packing(
@@ -82,7 +81,7 @@ def run_whole(
         range(groups) if engine.shared(rule) else (),
     )  # fmt: skip
     rows = packed_frame(spark, replace(reading, work=packing), stream=False)
-    watermarks = latest_watermarks(place) if engine.waits else []
+    watermarks = latest_watermarks(landing) if engine.waits else []
 
     # A named function, not a partial: Spark reads its annotations.
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

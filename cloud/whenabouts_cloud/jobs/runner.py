@@ -18,7 +18,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -46,6 +45,7 @@ log = Log(__name__)
 
 NO_SPACE = os.strerror(errno.ENOSPC)  # in errors of Python and of Java
 POLL_S = 0.2  # how soon a signal, a failed query or a new landing is noticed
+REMOTE_POLL_S = 2.0  # the same, of a landing in an object store
 METRICS_S = 2.0  # the lag changes even while nothing lands
 MOST_LOGGED = 10_000  # notices remembered, so that each is logged once
 STOP_WAIT_S = (
@@ -100,8 +100,8 @@ class _Run:
         from whenabouts_cloud.jobs.output.left_out import damaged_in
 
         landing = self._options.landing
-        if not landing.is_dir():
-            raise click.UsageError(f"--landing: found no folder {landing}, expected what the ingest writes")
+        if not landing.exists():
+            raise click.UsageError(f"--landing: found no folder {landing.uri}, expected what the ingest writes")
         self._claim("once")
         with orderly_end(self._interrupt, END_S), self._session() as self._spark:
             hear()  # Spark has replaced the signal handlers
@@ -169,7 +169,7 @@ class _Run:
                 for part in self._parts:
                     part.deliver()
                     part.start(spark)
-                watching = f"Watching {self._options.landing} for {self._name}; stop with Ctrl-C"
+                watching = f"Watching {self._options.landing.uri} for {self._name}; stop with Ctrl-C"
                 log.info("query.started", watching, queries=len(self._parts))
                 self._wait(spark)
             except (Py4JError, ConnectionError) as error:
@@ -260,10 +260,12 @@ class _Run:
     def _landing_is_there(self) -> bool:
         """Wait for the landing folder; False if stopped before it exists."""
         landing = self._options.landing
-        if not landing.is_dir():
-            log.info("landing.waiting", f"Waiting for {landing}, where the ingest lands readings", landing=landing)
-        while not landing.is_dir():
-            if self._stopping.wait(POLL_S):
+        wait_s = POLL_S if landing.local else REMOTE_POLL_S
+        if not landing.exists():
+            text = f"Waiting for {landing.uri}, where the ingest lands readings"
+            log.info("landing.waiting", text, landing=landing.uri)
+        while not landing.exists():
+            if self._stopping.wait(wait_s):
                 return False
         return True
 
@@ -329,20 +331,21 @@ class _Part:
         self, work: Work, options: Options, printer: _Printer, unread: Callable[[], None], named: bool
     ) -> None:
         self._work, self._shards, self._printer, self._unread = work, options.shards, printer, unread
-        self.output = work.out.relative_to(options.out).as_posix() if work.out != options.out else work.out.name
+        inner = work.out.store.uri.removeprefix(options.out.store.uri).strip("/")
+        self.output = inner or work.out.store.uri.rpartition("/")[2]
         self._line: Callable[[dict[str, Any]], str] = json.dumps
         if not options.as_json:
             self._line = (lambda row: f"{row['rule']}  {work.line(row)}") if named else work.line
         self.tally = Tally(self.output, work.unit, work.problem_texts)
         self._logged: set[str] = set()
-        self._landed = Landed(Store.at(options.landing))
+        self._landed = Landed(options.landing)
         self._query: StreamingQuery | None = None
         self.failure: Exception | None = None
-        self._landing_folder, self._left_out = options.landing, list[str]()
+        self._landing_folder, self._left_out = options.landing.uri, list[str]()
         self.unit = work.unit
         try:
             into = {rule.name: [x for x in (chosen(uri, kind) for kind, uri in rule.into) if x] for rule in work.rules}
-            self.deliveries = Deliveries(work.out, work.unit, options.to, into)
+            self.deliveries = Deliveries(work.out.store, work.unit, options.to, into)
         except TargetError as error:
             raise click.UsageError(str(error)) from None
 
@@ -363,13 +366,13 @@ class _Part:
         if mode == "streaming":
             check_checkpoint(self._work.out)
 
-    def compute(self, spark: "SparkSession") -> tuple[Path, list[dict[str, Any]], float]:
+    def compute(self, spark: "SparkSession") -> tuple[Store, list[dict[str, Any]], float]:
         """Compute and publish the result; return its folder, the counts of each group, and the seconds taken."""
         began_s = time.monotonic()
         folder, counts = self._work.once(spark, self._left_out)
         return folder, counts, time.monotonic() - began_s
 
-    def take(self, folder: Path, counts: list[dict[str, Any]], seconds: float) -> None:
+    def take(self, folder: Store, counts: list[dict[str, Any]], seconds: float) -> None:
         """Count and print a computed result."""
         self.tally = self.tally.after(counts, seconds)
         self._log_once([notice for one in counts for notice in self._work.notices(one)])
@@ -453,7 +456,7 @@ class _Part:
     def _fail(self, error: Exception) -> None:
         self.failure = error
 
-    def _report(self, number: int, published: Path | None, counts: list[dict[str, Any]], seconds: float) -> None:
+    def _report(self, number: int, published: Store | None, counts: list[dict[str, Any]], seconds: float) -> None:
         self.tally = self.tally.after(counts, seconds)
         silent = sorted(set().union(*self.tally.silent().values()))
         text = "Gateway {} is silent: no longer waited for"
@@ -501,9 +504,9 @@ class _Part:
     def _problems(self, counts: Counter[str]) -> str:
         return "".join(f", {counts[x]} {text}" for x, text in self._work.problem_texts.items() if counts[x])
 
-    def _print(self, folder: Path) -> None:
+    def _print(self, folder: Store) -> None:
         from whenabouts_cloud.jobs.output.sink import read_results
 
         if not self._printer.print(map(self._line, read_results(folder))):
-            log.info("stdout.closed", "The reader of stdout has gone; results stay in the folder", folder=folder)
+            log.info("stdout.closed", "The reader of stdout has gone; results stay in the folder", folder=folder.uri)
             self._unread()

@@ -31,9 +31,9 @@ def train(spark: "SparkSession", folder: Path) -> list[str]:
     landing.close()
     rule = parse_rules(RULE).rules[0]
     assert isinstance(rule, CorrelateRule)
-    publish_whole(CORRELATION, [rule], spark, landing.folder, folder / "once", 2)
+    publish_whole(CORRELATION, [rule], spark, landing.store, folder / "once", 2)
     query = start_query(
-        CORRELATION, {0: rule}, spark, QueryOptions(landing.folder, folder / "out", 2, 0), lambda *_: None
+        CORRELATION, {0: rule}, spark, QueryOptions(landing.store, folder / "out", 2, 0), lambda *_: None
     )
     query.processAllAvailable()
     query.stop()

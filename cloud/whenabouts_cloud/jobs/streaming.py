@@ -24,6 +24,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from whenabouts_cloud.jobs.engines.engine import AnyRule, EngineJob
 from whenabouts_cloud.jobs.output.left_out import LeftOut
+from whenabouts_cloud.jobs.output.output import Output
 from whenabouts_cloud.jobs.output.sink import OnBatch, OnFailure, ResultSink
 from whenabouts_cloud.jobs.output.task_files import WRITTEN, Write
 from whenabouts_cloud.jobs.reading.packing import COMPLETE, Packing, group_of, rule_of, tables_of
@@ -55,12 +56,17 @@ def start_query(
     Rules may differ from those of the previous query, if that has no unfinished micro-batch: rules with new numbers see
     readings that land from now on, the state of rules in `gone` is removed with the next watermark.
     """
-    landing, out, shards, trigger_s = options
-    left_out = LeftOut(landing, out)
+    landing, out, shards, trigger_s = (
+        Store.at(options.landing),
+        Output.at(options.out),
+        options.shards,
+        options.trigger_s,
+    )
+    left_out = LeftOut(landing, out.store)
     shared = [n for n, rule in rules.items() if engine.shared(rule)]
     sharing = [group_of(n, shard) for n in shared for shard in range(engine.shards(rules[n], shards))]
     packing = Packing(engine, dict(rules), shards, sharing=sharing, gone=gone)
-    reading = Reading(Store.at(landing), engine.columns, frozenset(left_out.names()), packing, MAX_BYTES)
+    reading = Reading(landing, engine.columns, frozenset(left_out.names()), packing, MAX_BYTES)
     sink = ResultSink(engine.results(next(iter(rules.values()))), out, report, failed, left_out)
     return sink.follow(functools.partial(_results, engine, dict(rules), spark, reading), trigger_s)
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from whenabouts_cloud.jobs.output.output import Output
+from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.rules import CepRule, CorrelateRule, LatwinRule, Rule, RuleError, load_rules
 
 if TYPE_CHECKING:
@@ -25,10 +27,10 @@ _COMMANDS = {
 
 
 class QueryOptions(NamedTuple):
-    """Folders, number of shards and shortest time between micro-batches of a query."""
+    """Places, number of shards and shortest time between micro-batches of a query."""
 
-    landing: Path
-    out: Path
+    landing: Path | Store
+    out: "Path | Store | Output"
     shards: int
     trigger_s: float
 
@@ -37,8 +39,8 @@ class QueryOptions(NamedTuple):
 class Options:
     """The user's options, except the rule."""
 
-    landing: Path
-    out: Path
+    landing: Store
+    out: Output
     once: bool
     as_json: bool
     shards: int
@@ -48,6 +50,11 @@ class Options:
     log_format: str
     metrics_file: Path | None
     to: tuple[str, ...] = ()
+
+    @staticmethod
+    def chosen(out: Store, checkpoint: Store | None, **others: Any) -> "Options":
+        """From the options of a command."""
+        return Options(out=Output.at(out, checkpoint), **others)
 
     @property
     def query(self) -> QueryOptions:
@@ -77,11 +84,11 @@ class Work:
     """
 
     rules: Sequence[Rule]
-    out: Path
+    out: Output
     unit: str
     line: Callable[[dict[str, Any]], str]
     problem_texts: Mapping[str, str]
-    once: "Callable[[SparkSession, Sequence[str]], tuple[Path, list[dict[str, Any]]]]"
+    once: "Callable[[SparkSession, Sequence[str]], tuple[Store, list[dict[str, Any]]]]"
     follow: "Callable[[SparkSession, OnBatch, OnFailure], StreamingQuery]"
     notices: "Callable[[dict[str, Any]], list[Notice]]" = lambda counts: []
     changed: Callable[[], bool] = lambda: False

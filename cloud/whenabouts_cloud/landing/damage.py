@@ -26,6 +26,7 @@ from whenabouts_cloud.landing.layout import HOUR as HOUR_FOLDER
 from whenabouts_cloud.landing.layout import numbers_of
 from whenabouts_cloud.landing.ranges import Range, without
 from whenabouts_cloud.landing.schema import FRONTIER_DIR
+from whenabouts_cloud.landing.store import Store
 
 SNAPSHOT = "_ingest/ledger.json"
 HOUR = "%Y-%m-%dT%H"
@@ -63,7 +64,7 @@ def check(landing: Path, advance: Callable[[int], None] = lambda _: None) -> Rep
     damaged: dict[Path, str] = {}
     for file in files:
         try:
-            footer = check_file(file)
+            footer = check_file(Store.at(file.parent), file.name)
             whole[file] = footer.ranges or []
             report.readings += footer.rows
         except DamagedFileError as error:
@@ -170,7 +171,7 @@ def _lost(file: Path, whole: dict[Path, list[Range]], snapshot: dict[str, Any]) 
     """The numbers of a damaged file that are in no whole file; without its footer, those that its neighbours leave out."""
     held = [one for ranges in whole.values() for one in ranges]
     try:
-        ranges = read_footer(file).ranges
+        ranges = read_footer(Store.at(file.parent), file.name).ranges
     except DamagedFileError:
         ranges = None
     return without(ranges if ranges is not None else _between(file, whole, snapshot), held)

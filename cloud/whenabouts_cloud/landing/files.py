@@ -56,16 +56,17 @@ def number_of(name: str) -> int | None:
     return int(number) if name == f"part-{number}.parquet" and number.isdecimal() else None
 
 
-def read_footer(file: Path) -> Footer:
+def read_footer(landing: Store, path: str) -> Footer:
     """Read the end of a file, some 0.3 ms.
 
     Raises:
         DamagedFileError: it is missing, cut, or has other columns.
     """
     try:
-        if not file.stat().st_size:
-            raise DamagedFileError("found an empty file, expected Parquet")
-        data = pq.read_metadata(file)
+        with landing.open(path) as file:
+            if not file.size():
+                raise DamagedFileError("found an empty file, expected Parquet")
+            data = pq.read_metadata(file)
         columns = data.schema.to_arrow_schema()
         text = (data.metadata or {}).get(RANGES_KEY)
         ranges = None if text is None else [range_of(one) for one in json.loads(text)]
@@ -82,15 +83,15 @@ def read_footer(file: Path) -> Footer:
     return Footer(data.num_rows, ranges)
 
 
-def check_file(file: Path) -> Footer:
+def check_file(landing: Store, path: str) -> Footer:
     """Read all of a file, and compare its readings with its metadata; 50 000 readings take some 50 ms.
 
     Raises:
         DamagedFileError: it is not whole.
     """
-    footer = read_footer(file)
+    footer = read_footer(landing, path)
     rows, found = 0, []
-    for group in row_groups(file):
+    for group in row_groups(landing, path):
         if isinstance(group, DamagedFileError):
             raise group
         if any(group[name].null_count for name in IDENTITY):
@@ -104,13 +105,14 @@ def check_file(file: Path) -> Footer:
     return footer
 
 
-def row_groups(file: Path) -> Iterator[pa.Table | DamagedFileError]:
+def row_groups(landing: Store, path: str) -> Iterator[pa.Table | DamagedFileError]:
     """The readings of a file, one row group at a time, or an error in its place; nothing if the footer is unreadable."""
     try:
+        file = landing.open(path)
         parquet = pq.ParquetFile(file, page_checksum_verification=True)
     except (OSError, pa.ArrowException):
         return
-    with parquet:
+    with file, parquet:
         for number in range(parquet.num_row_groups):
             try:
                 table = parquet.read_row_group(number)

@@ -22,6 +22,7 @@ from whenabouts_cloud.landing.damage import HOUR, Found, Report, record_of
 from whenabouts_cloud.landing.files import DAMAGED_DIR, NEEDED, RANGES_KEY, DamagedFileError, numbers_in, row_groups
 from whenabouts_cloud.landing.ranges import Range, without
 from whenabouts_cloud.landing.schema import IDENTITY, SCHEMA
+from whenabouts_cloud.landing.store import Store
 
 
 class BusyLandingError(Exception):
@@ -70,7 +71,9 @@ def _repair(landing: Path, found: Found, new: str) -> Repaired:
     rescued: list[Range] = []
     made: str | None = None
     if found.kind == "damaged":
-        tables = [rows for group in row_groups(old) if (rows := _readings(group)) is not None]
+        tables = [
+            rows for group in row_groups(Store.at(old.parent), old.name) if (rows := _readings(group)) is not None
+        ]
         rescued = numbers_in(tables)
         if rescued:
             _write(landing / new, tables, rescued)

@@ -13,6 +13,7 @@ store keeps those of the process that has made it, so that the workers of a clus
 import contextlib
 import functools
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -45,13 +46,15 @@ class Store:
     variables: tuple[tuple[str, str], ...] = field(default=(), repr=False, compare=False)
 
     @staticmethod
-    def at(place: str | Path) -> "Store":
-        """The store of a path or URI; a path is made absolute.
+    def at(place: "str | Path | Store") -> "Store":
+        """The store of a path or URI; a path is made absolute. s3a: is another name of s3:.
 
         Raises:
             ValueError: the scheme of the URI is not known.
         """
-        text = os.fspath(place)
+        if isinstance(place, Store):
+            return place
+        text = re.sub("^s3[an]:", "s3:", os.fspath(place))
         if urlsplit(text).scheme in ("", "file"):
             path = Path(text if "://" not in text else urlsplit(text).path)
             return Store(str(path.absolute()))
@@ -159,6 +162,14 @@ class Store:
                 while data := kept.read(COPIED):
                     stream.write(data)
 
+    def move(self, path: str, other: "Store", name: str) -> None:
+        """Give a file another place in the same file system or object store; an object is copied, and stays here too."""
+        if self.local is not None:
+            (self.local / path).rename(other.place(name)[1])
+            return
+        system, root = self._place
+        system.copy_file(f"{root}/{path}", other.place(name)[1])
+
     def remove(self, path: str) -> None:
         """Delete a file, if it exists."""
         if self.local is not None:
@@ -177,7 +188,7 @@ class Store:
             return
         system, root = self._place
         with contextlib.suppress(FileNotFoundError):
-            system.delete_dir(f"{root}/{folder}")
+            system.delete_dir(f"{root}/{folder}".rstrip("/"))
 
     def place(self, path: str) -> tuple[fs.FileSystem, str]:
         """The file system of pyarrow, and the path of a file in it."""

@@ -8,6 +8,7 @@ import pyarrow as pa
 from whenabouts_cloud.cep.shard.results import RESULT
 from whenabouts_cloud.jobs.output.sink import TASK_FILES, ResultSink, batch_folder
 from whenabouts_cloud.jobs.output.task_files import TaskFiles
+from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.shard import StepOutput
 
 PLACES = [
@@ -42,8 +43,7 @@ def states(batches: int) -> dict[str, str]:
 def publish(out: Path, number: int, rows: list[dict[str, object]] | None = None) -> Path:
     """Publish a batch as a job does; return its folder."""
     sink = ResultSink(RESULT, out)
-    files = TaskFiles(out.resolve() / TASK_FILES)
+    files = TaskFiles(Store.at(out.resolve() / TASK_FILES))
     written = files.write(StepOutput(pa.Table.from_pylist(batch(number) if rows is None else rows, RESULT), {}))
-    made = sink._appear({name: n for _, name, n in json.loads(written)["files"]}, batch_folder(out, number), "0")
-    assert made is not None
-    return made
+    assert sink._published.appear({name: n for _, name, n in json.loads(written)["files"]}, batch_folder(number), "0")
+    return out / batch_folder(number)

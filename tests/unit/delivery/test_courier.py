@@ -129,7 +129,7 @@ def test_a_damaged_cursor_is_named_with_what_to_do(tmp_path):
     assert cursor.read(series) == NOTHING
     cursor.write(series, 4)
     assert (cursor.read(series), cursor.read("another")) == (4, NOTHING)
-    cursor.file.write_text("{")
+    (tmp_path / cursor.file).write_text("{")
     with pytest.raises(DamagedCursorError, match="delete it to deliver all batches"):
         cursor.read(series)
 
@@ -158,5 +158,9 @@ def test_the_cursor_shows_no_secret(tmp_path):
     uri = "postgresql://me:secret@db/shop"
     one = cursor_of(tmp_path, "s", uri, "postgresql://***@db/shop")
     one.write("s", 1)
-    assert json.loads(one.file.read_text()) == {"target": "postgresql://***@db/shop", "series": "s", "batch": 1}
+    assert json.loads((tmp_path / one.file).read_text()) == {
+        "target": "postgresql://***@db/shop",
+        "series": "s",
+        "batch": 1,
+    }
     assert one == cursor_of(tmp_path, "s", uri.replace("secret", "other"), "postgresql://***@db/shop")

@@ -109,7 +109,7 @@ def test_the_log_is_written_in_the_configured_form(tmp_path, nobody_port):
 def test_a_uri_is_not_taken_for_a_folder(tmp_path, monkeypatch):
     """It would make a folder named "s3:"."""
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(main, ["run", "--landing", "s3://bucket/landing", "--rule", "r.wa", "--out", "out"])
+    done = CliRunner().invoke(main, ["landing", "check", "--landing", "s3://bucket/landing"])
     assert done.exit_code == 2
-    assert "which looks like a URI, expected a folder of this machine" in " ".join(done.output.split())
+    assert "which looks like a URI, expected a folder" in " ".join(done.output.split())
     assert not list(tmp_path.iterdir())

@@ -5,34 +5,35 @@ import pytest
 from support.cloud.landing import EPOCH_US, land, reading
 from whenabouts_cloud.jobs.output.left_out import DamagedInputError, LeftOut
 from whenabouts_cloud.landing.files import LEFT_OUT_DIR
+from whenabouts_cloud.landing.store import Store
 
 
 @pytest.fixture
 def query(tmp_path):
     """A query over a landing, with its output folder."""
     (tmp_path / "out").mkdir()
-    return LeftOut(tmp_path / "a landing", tmp_path / "out")
+    return LeftOut(Store.at(tmp_path / "a landing"), Store.at(tmp_path / "out"))
 
 
 def test_a_file_that_is_gone_is_found_once_and_stays_on_the_list(query):
     """It was deleted after it had been listed."""
-    paths = [land(query.landing, [reading("g", n, "s", "k", EPOCH_US, EPOCH_US)], n) for n in range(2)]
-    files = [path.relative_to(query.landing).as_posix() for path in paths]
+    paths = [land(query.landing.local, [reading("g", n, "s", "k", EPOCH_US, EPOCH_US)], n) for n in range(2)]
+    files = [path.relative_to(query.landing.local).as_posix() for path in paths]
     query.check(files)
     paths[1].unlink()
-    name = paths[1].relative_to(query.landing).as_posix()
+    name = paths[1].relative_to(query.landing.local).as_posix()
     with pytest.raises(DamagedInputError, match="found no file of this name any more") as error:
         query.check(files)
     assert list(error.value.problems) == query.names() == [name]
-    assert (query.landing / LEFT_OUT_DIR / name).exists()
+    assert (query.landing.local / LEFT_OUT_DIR / name).exists()
     query.check(files)
 
 
 def test_a_landing_that_cannot_be_written_is_no_fault(query):
     """The note for the check of the landing is a help only."""
-    path = land(query.landing, [reading("g", 0, "s", "k", EPOCH_US, EPOCH_US)], 0)
+    path = land(query.landing.local, [reading("g", 0, "s", "k", EPOCH_US, EPOCH_US)], 0)
     path.write_bytes(b"")
-    (query.landing / "_damaged").write_text("no folder")
+    (query.landing.local / "_damaged").write_text("no folder")
     with pytest.raises(DamagedInputError, match="found an empty file"):
-        query.check([path.relative_to(query.landing).as_posix()])
+        query.check([path.relative_to(query.landing.local).as_posix()])
     assert len(query.names()) == 1

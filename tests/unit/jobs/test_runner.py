@@ -6,9 +6,11 @@ import sys
 import click
 import pytest
 
+from whenabouts_cloud.jobs.output.output import Output
 from whenabouts_cloud.jobs.output.sink import claim
 from whenabouts_cloud.jobs.runner import run
 from whenabouts_cloud.jobs.work import Options, Work
+from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.rules import parse_rules
 
 STREAMS = 'STREAM a FROM "a" DELAY 1 s\nSTREAM b FROM "b" DELAY 1 s\n'
@@ -26,7 +28,8 @@ def start(tmp_path):
         def never(*_):
             raise AssertionError
 
-        options = Options(tmp_path / landing, tmp_path / "out", once, False, 2, 0.0, "local[1]", False, "text", None)
+        places = Store.at(tmp_path / landing), Output.at(tmp_path / "out")
+        options = Options(*places, once, False, 2, 0.0, "local[1]", False, "text", None)
         run([Work([rule], options.out, "pairs", str, {}, never, never)], options)
 
     return start

@@ -11,6 +11,7 @@ import pytest
 from whenabouts_cloud.cep.shard.results import RESULT
 from whenabouts_cloud.jobs.output.sink import ResultSink, read_results
 from whenabouts_cloud.jobs.output.task_files import FEW, LostRowsError, TaskFiles
+from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.shard import LATE, StepOutput
 
 PLACE = {"name": "a", "stream": "s", "site": "hall", "gateway": "g0", "boot": 1, "seq": 7, "t_min": 3, "t_max": 4}
@@ -44,7 +45,7 @@ def outputs(*sizes):
 
 @pytest.fixture
 def files(tmp_path):
-    return TaskFiles(tmp_path / ".tmp-parts")
+    return TaskFiles(Store.at(tmp_path / ".tmp-parts"))
 
 
 @pytest.fixture
@@ -56,10 +57,11 @@ def sink(tmp_path):
 
         def emitted(self, outputs, batch_id):
             self.publish(Frame(self._files.write, outputs), batch_id)
-            return self.reports[-1][1]
+            published = self.reports[-1][1]
+            return published and published.local
 
         def whole(self, outputs):
-            return self.replace(lambda write: Frame(write, outputs))[0]
+            return self.replace(lambda write: Frame(write, outputs))[0].local
 
     return Sink(RESULT, tmp_path / "out", lambda *emitted: Sink.reports.append(emitted))
 
@@ -69,7 +71,7 @@ def test_large_files_stay_parts_and_small_ones_share_one(files, tmp_path):
     some = outputs(FEW, 3, FEW + 5, 0, FEW - 1)
     words = files.collect(Frame(files.write, some))
     assert words.counts == [output.counts for output in some]
-    files.move(words.files[""], tmp_path / "made")
+    files.move(words.files[""], Store.at(tmp_path / "made"))
     parts = sorted((tmp_path / "made").iterdir())
     assert [pq.read_metadata(part).num_rows for part in parts] == [FEW + 2, FEW, FEW + 5]
     table = pq.read_table(tmp_path / "made")
@@ -84,7 +86,7 @@ def test_large_files_stay_parts_and_small_ones_share_one(files, tmp_path):
 def test_what_a_task_wrote_that_spark_gave_up_is_in_no_result(files, tmp_path):
     """A task writes twice and only the second time counts; what an earlier run left is removed."""
     files.write(outputs(2)[0])
-    left = {file.name for file in files.folder.iterdir()}
+    left = {file.name for file in files.store.local.iterdir()}
 
     class Again(Frame):
         def collect(self):
@@ -92,20 +94,20 @@ def test_what_a_task_wrote_that_spark_gave_up_is_in_no_result(files, tmp_path):
             return super().collect()
 
     words = files.collect(Again(files.write, outputs(2)))
-    assert len(list(files.folder.iterdir())) == 2
-    assert not left & {file.name for file in files.folder.iterdir()}
-    files.move(words.files[""], tmp_path / "made")
+    assert len(list(files.store.local.iterdir())) == 2
+    assert not left & {file.name for file in files.store.local.iterdir()}
+    files.move(words.files[""], Store.at(tmp_path / "made"))
     assert pq.read_table(tmp_path / "made").to_pylist() == matches(0, 2).to_pylist()
 
 
 def test_a_folder_that_machines_do_not_share_is_reported(files, tmp_path):
     """Files of another machine are not there; nothing is published without them."""
     words = files.collect(Frame(files.write, outputs(2, 2)))
-    (files.folder / next(iter(words.files[""]))).unlink()
+    (files.store.local / next(iter(words.files[""]))).unlink()
     with pytest.raises(
         LostRowsError, match="found 2 rows, expected the 4 that were computed; on a cluster --out must be"
     ):
-        files.move(words.files[""], tmp_path / "made")
+        files.move(words.files[""], Store.at(tmp_path / "made"))
     assert not (tmp_path / "made").exists()
 
 
@@ -170,5 +172,5 @@ def test_a_complete_result_takes_the_place_of_an_earlier_one(sink, tmp_path):
         assert pq.read_table(tmp_path / "out").num_rows == 3
         return Frame(write, outputs(4))
 
-    assert pq.read_table(sink.replace(make)[0]).num_rows == 4
+    assert pq.read_table(sink.replace(make)[0].local).num_rows == 4
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["batch=00000000"]

@@ -6,7 +6,9 @@ from click.testing import CliRunner
 
 from whenabouts_cloud.cli import main
 from whenabouts_cloud.commands import correlate
+from whenabouts_cloud.jobs.output.output import Output
 from whenabouts_cloud.jobs.work import Options, choose_rule
+from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.rules import CepRule, CorrelateRule
 
 STREAMS = 'STREAM a FROM "a" DELAY 1 s\nSTREAM b FROM "b" DELAY 1 s\n'
@@ -63,7 +65,7 @@ def test_every_job_can_log_as_json_and_write_metrics(command, tmp_path):
 def test_a_healed_checkpoint_is_said_with_the_rule_and_what_to_do(file, tmp_path):
     """The counts of a shard that lowered a horizon become one warning; other counts become none."""
     rule = choose_rule(file(PAIR.format("near")), None, CorrelateRule)
-    options = Options(tmp_path, tmp_path, False, False, 1, 1.0, "local", False, "text", None)
+    options = Options(Store.at(tmp_path), Output.at(tmp_path), False, False, 1, 1.0, "local", False, "text", None)
     notices = correlate.work_of(rule, options).notices
     assert notices({"rule": "near", "readings": 3}) == []
     [notice] = notices({"rule": "near", "healed": 1})

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from whenabouts_cloud.commands.options import landing_option
+from whenabouts_cloud.commands.options import folder, landing_option
 from whenabouts_cloud.landing.damage import Report, check
 from whenabouts_cloud.landing.files import data_files, part_folders
 from whenabouts_cloud.landing.ranges import Range
@@ -23,7 +23,7 @@ def landing_group() -> None:
 
 
 @landing_group.command("check")
-@landing_option("Folder the ingest lands readings in.", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@landing_option("Folder the ingest lands readings in.", type=folder(must_exist=True))
 @click.option("--repair", "repairs", is_flag=True, help="Move damaged files to LANDING/_damaged; no ingest may run.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def check_landing(landing: Path, repairs: bool, as_json: bool) -> None:

@@ -10,13 +10,16 @@ micro-batch that has published nothing.
 """
 
 import json
-import shutil
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
-CHECKPOINT = "_checkpoint"
+from whenabouts_cloud.jobs.output.output import Output
+from whenabouts_cloud.jobs.output.task_files import EFFECTS, LATE, RESULTS
+from whenabouts_cloud.landing.store import Store
+
+Place = Path | Store | Output
 NONE = "-"  # in a file of offsets: nothing is known of the source
 
 
@@ -24,50 +27,54 @@ class LostCheckpointError(ValueError):
     """Results are newer than the checkpoint, or come from another input; the text names the folder and what to do."""
 
 
-def checkpoint_of(out: Path) -> Path:
-    """Return the checkpoint folder of an output folder, ready for Spark; Spark does not start from unfinished files.
+def checkpoint_of(out: Place) -> Store:
+    """Return the checkpoint folder of an output, ready for Spark; Spark does not start from unfinished files.
 
     Removes what a kill or a power cut left unfinished: files of micro-batches that have published nothing, and the whole
     folder before the first one began.
     """
-    folder = out.resolve() / CHECKPOINT
-    _remove_unfinished(folder)
-    if folder.exists() and _newest(folder / "offsets") < 0:
-        shutil.rmtree(folder)
-    return folder
+    place = Output.at(out).checkpoint
+    _remove_unfinished(place)
+    if _newest(place, "offsets") < 0 and place.entries():
+        place.remove_folder("")
+    return place
 
 
-def unfinished(out: Path) -> bool:
+def unfinished(out: Place) -> bool:
     """True if a micro-batch has begun and is not committed: Spark repeats it first."""
-    return _newest(out / CHECKPOINT / "offsets") > _newest(out / CHECKPOINT / "commits")
+    place = Output.at(out).checkpoint
+    return _newest(place, "offsets") > _newest(place, "commits")
 
 
-def check_checkpoint(out: Path) -> None:
+def check_checkpoint(out: Place) -> None:
     """Check that the checkpoint knows all published micro-batches.
 
     Raises:
         LostCheckpointError: it does not, so Spark would give their numbers to other input.
     """
-    known = _newest(checkpoint_of(out) / "offsets")
-    published = max((int(folder.name.removeprefix("batch=")) for folder in _published(out)), default=-1)
+    output = Output.at(out)
+    known = _newest(checkpoint_of(output), "offsets")
+    published = max(_published(output.store), default=-1)
     if published > known:
+        beside = "" if output.store.local is not None else f" in {output.checkpoint.uri}"
         raise LostCheckpointError(
-            f"output {out}: found results up to batch {published} and a checkpoint up to "
+            f"output {output}: found results up to batch {published} and a checkpoint{beside} up to "
             f"{f'batch {known}' if known >= 0 else 'no batch'}, expected it to know every published batch; "
-            f"its last files were lost, as by a power cut: {_begin_again(out)}"
+            f"its last files were lost, as by a power cut: {_begin_again(output)}"
         )
 
 
-def check_same_input(out: Path, folder: Path, found: str | None, digest: str) -> None:
+def check_same_input(out: Place, folder: str, found: str | None, digest: str) -> None:
     """Check that a published folder has the digest of the micro-batch that would be published there.
 
     Raises:
         LostCheckpointError: it has another one, or none.
     """
     if found != digest:
+        output = Output.at(out)
         raise LostCheckpointError(
-            f"output {out}: found {folder.relative_to(out)} with the results of another input (digest {found}), expected "
-            f"{digest}; the checkpoint is not the one that they were computed with: {_begin_again(out)}"
+            f"output {output}: found {folder} with the results of another input (digest {found}), expected "
+            f"{digest}; the checkpoint is not the one that they were computed with: {_begin_again(output)}"
         )
 
 
@@ -83,53 +90,56 @@ class Input(NamedTuple):
         return blake2b(json.dumps(self, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
-def input_of(checkpoint: Path, batch_id: int) -> Input:
+def input_of(checkpoint: Store, batch_id: int) -> Input:
     """The input of a micro-batch that has begun."""
-    return Input(*(_offset(checkpoint / "offsets" / str(number)) for number in (batch_id - 1, batch_id)))
+    return Input(*(_offset(checkpoint, number) for number in (batch_id - 1, batch_id)))
 
 
-def _begin_again(out: Path) -> str:
+def _begin_again(out: Output) -> str:
     return f"delete {out} and start again, or take another --out; all readings of the landing are then read anew"
 
 
-def _published(out: Path) -> Iterator[Path]:
-    for pattern in ("batch=*", "_*/batch=*"):
-        yield from (folder for folder in out.glob(pattern) if folder.name.removeprefix("batch=").isdecimal())
+def _published(out: Store) -> Iterator[int]:
+    """Numbers of the micro-batches that have results or a side output."""
+    for folder in (RESULTS, LATE, EFFECTS):
+        names = (one.name.removeprefix("batch=") for one in out.entries(folder) if one.name.startswith("batch="))
+        yield from (int(name) for name in names if name.isdecimal())
 
 
-def _newest(log: Path) -> int:
+def _newest(checkpoint: Store, log: str) -> int:
     """Highest number of a file in a folder of the checkpoint, -1 without any."""
-    names = (file.name.removesuffix(".compact") for file in log.glob("*"))
+    names = (one.name.removesuffix(".compact") for one in checkpoint.entries(log))
     return max((int(name) for name in names if name.isdecimal()), default=-1)
 
 
-def _offset(file: Path) -> dict[str, Any]:
+def _offset(checkpoint: Store, number: int) -> dict[str, Any]:
     """How far the landing is read after a micro-batch; nothing before the first one."""
-    if not file.exists():
+    try:
+        line = checkpoint.read(f"offsets/{number}").decode().splitlines()[2]
+    except FileNotFoundError:
         return {}
-    line = file.read_text().splitlines()[2]
     return {} if line == NONE else dict(json.loads(line))
 
 
-def _remove_unfinished(checkpoint: Path) -> None:
-    logs = [checkpoint / "offsets", checkpoint / "commits"]
-    for log in logs:
-        while (newest := _newest(log)) >= 0:
-            file = log / f"{newest}.compact" if (log / f"{newest}.compact").exists() else log / str(newest)
-            if _whole(file):
+def _remove_unfinished(checkpoint: Store) -> None:
+    for log in ("offsets", "commits"):
+        while (newest := _newest(checkpoint, log)) >= 0:
+            compact = checkpoint.sizes([f"{log}/{newest}.compact"])[0] is not None
+            name = f"{newest}.compact" if compact else str(newest)
+            if _whole(checkpoint, log, name):
                 break
-            _remove(file)
-    offsets = checkpoint / "offsets"
-    while (newest := _newest(checkpoint / "commits")) > _newest(offsets):
-        _remove(checkpoint / "commits" / str(newest))
+            _remove(checkpoint, log, name)
+    while (newest := _newest(checkpoint, "commits")) > _newest(checkpoint, "offsets"):
+        _remove(checkpoint, "commits", str(newest))
 
 
-def _whole(file: Path) -> bool:
+def _whole(checkpoint: Store, log: str, name: str) -> bool:
     """True if a file of the checkpoint is complete, and its checksum is either complete or absent."""
-    checksum = file.with_name(f".{file.name}.crc")
-    if checksum.exists() and checksum.stat().st_size != 8 + 4 * -(-file.stat().st_size // 512):
-        checksum.unlink()  # Spark reads the file without it
-    lines = file.read_bytes().split(b"\n")
+    data = checkpoint.read(f"{log}/{name}")
+    [checksum] = checkpoint.sizes([f"{log}/.{name}.crc"])
+    if checksum is not None and checksum != 8 + 4 * -(-len(data) // 512):
+        checkpoint.remove(f"{log}/.{name}.crc")  # Spark reads the file without it
+    lines = data.split(b"\n")
     try:
         for line in lines[1:]:
             if line and line != NONE.encode():
@@ -139,6 +149,6 @@ def _whole(file: Path) -> bool:
     return lines[0].startswith(b"v") and len(lines) > 1
 
 
-def _remove(file: Path) -> None:
-    file.unlink()
-    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+def _remove(checkpoint: Store, log: str, name: str) -> None:
+    checkpoint.remove(f"{log}/{name}")
+    checkpoint.remove(f"{log}/.{name}.crc")

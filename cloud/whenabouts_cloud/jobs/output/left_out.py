@@ -14,18 +14,12 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
-from whenabouts_cloud.durable import write_durably
-from whenabouts_cloud.landing.files import (
-    LEFT_OUT_DIR,
-    DamagedFileError,
-    check_file,
-    data_files,
-    part_folders,
-    read_footer,
-)
+from whenabouts_cloud.jobs.reading.source import everything
+from whenabouts_cloud.landing.files import LEFT_OUT_DIR, DamagedFileError, check_file, read_footer
+from whenabouts_cloud.landing.history import readings_of
 from whenabouts_cloud.landing.layout import PART
+from whenabouts_cloud.landing.store import Store
 
 LEFT_OUT = "_left_out.json"
 READERS = 4  # files that are read at a time
@@ -44,13 +38,13 @@ class DamagedInputError(Exception):
 class LeftOut:
     """The damaged files of a query over `landing` that publishes to `out`."""
 
-    landing: Path
-    out: Path
+    landing: Store
+    out: Store
 
     def names(self) -> list[str]:
         """Paths of the files below the landing."""
         try:
-            return [str(name) for name in json.loads((self.out / LEFT_OUT).read_bytes())]
+            return [str(name) for name in json.loads(self.out.read(LEFT_OUT))]
         except FileNotFoundError:
             return []
 
@@ -63,18 +57,18 @@ class LeftOut:
         known = self.names()
         problems = damaged(self.landing, [name for name in new if name not in known], whole)
         if problems:
-            write_durably(self.out / LEFT_OUT, json.dumps([*known, *problems]).encode())
+            self.out.write(LEFT_OUT, json.dumps([*known, *problems]).encode())
             note_left_out(self.landing, problems)
             raise DamagedInputError(problems)
 
 
-def damaged(landing: Path, names: Iterable[str], whole: bool = False) -> dict[str, str]:
+def damaged(landing: Store, names: Iterable[str], whole: bool = False) -> dict[str, str]:
     """The problem of each damaged file, by its path below the landing; by footers only, unless `whole`."""
-    look: Callable[[Path], object] = check_file if whole else read_footer
+    look: Callable[[Store, str], object] = check_file if whole else read_footer
 
     def problem(name: str) -> str | None:
         try:
-            look(landing / name)
+            look(landing, name)
         except DamagedFileError as error:
             return str(error)
         return None
@@ -84,18 +78,14 @@ def damaged(landing: Path, names: Iterable[str], whole: bool = False) -> dict[st
         return {name: text for name, text in zip(listed, pool.map(problem, listed), strict=True) if text is not None}
 
 
-def damaged_in(landing: Path, whole: bool = False) -> dict[str, str]:
+def damaged_in(landing: Store, whole: bool = False) -> dict[str, str]:
     """The problem of each damaged file in a whole landing that readers would see."""
-    files = ((part, file) for part in part_folders(landing) for file in data_files(part))
-    names = (file.relative_to(landing).as_posix() for part, file in files if file.relative_to(part).parts[0][0] != "_")
-    return damaged(landing, names, whole)
+    return damaged(landing, [one.path for one in readings_of(everything(landing))], whole)
 
 
-def note_left_out(landing: Path, names: Iterable[str]) -> None:
+def note_left_out(landing: Store, names: Iterable[str]) -> None:
     """Tell `landing check` of files that a job has left out; without effect if the landing cannot be written."""
     for name in names:
-        part, inner = Path(name).parts[0], Path(name).relative_to(Path(name).parts[0])
-        noted = landing / part / LEFT_OUT_DIR / inner if part.startswith(PART) else landing / LEFT_OUT_DIR / name
+        part, _, inner = name.partition("/")
         with suppress(OSError):
-            noted.parent.mkdir(parents=True, exist_ok=True)
-            noted.touch()
+            landing.write(f"{part}/{LEFT_OUT_DIR}/{inner}" if part.startswith(PART) else f"{LEFT_OUT_DIR}/{name}", b"")

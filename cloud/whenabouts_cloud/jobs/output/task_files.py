@@ -6,17 +6,16 @@ files in the record of the attempt that Spark counts.
 """
 
 import json
-import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whenabouts_cloud.durable import sync
+from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.shard import StepOutput
 
 if TYPE_CHECKING:
@@ -46,9 +45,9 @@ class TaskRecords(NamedTuple):
 
 @dataclass(frozen=True)
 class TaskFiles:
-    """Files of tasks in a folder that all machines share."""
+    """Files of tasks in a folder that all machines share, or in an object store."""
 
-    folder: Path
+    store: Store
 
     def write(self, output: StepOutput) -> bytes:
         """Write an output to files and return the record about them. Runs in tasks."""
@@ -71,45 +70,67 @@ class TaskFiles:
                 records.files.setdefault(name, {})[file] = rows
         return records
 
-    def move(self, files: Mapping[str, int], into: Path, schema: pa.Schema | None = None) -> None:
-        """Move these files into a new, durable folder, merging small ones; without any, write an empty one of this schema.
+    def move(self, files: Mapping[str, int], into: Store, schema: pa.Schema | None = None) -> None:
+        """Move these files into a new folder, merging small ones; without any, write an empty one of this schema.
 
         Raises:
             LostRowsError: files are missing or have other numbers of rows.
         """
-        present = {name: _rows_in(self.folder / name) for name in files}
+        present = {name: self._rows_in(name) for name in files}
         if present != dict(files):
             raise LostRowsError(
-                f"output {self.folder.parent}: found {sum(present.values())} rows, expected the {sum(files.values())} "
-                "that were computed; on a cluster --out must be a folder that all machines share"
+                f"output {self.store.uri}: found {sum(present.values())} rows, expected the {sum(files.values())} "
+                "that were computed; on a cluster --out must be a folder that all machines share, or in an object store"
             )
-        into.mkdir()
+        if into.local is not None:
+            into.local.mkdir(parents=True, exist_ok=True)
         large = [name for name, rows in files.items() if rows >= FEW]
         for number, name in enumerate(large):
-            (self.folder / name).rename(into / f"part-{number + 1:05d}.parquet")
-        few = [pq.read_table(self.folder / name) for name in files if name not in large]
+            self.store.move(name, into, f"part-{number + 1:05d}.parquet")
+        few = [self._read(name) for name in files if name not in large]
         if few or not large:
-            _write(into / "part-00000.parquet", pa.concat_tables(few) if few else schema.empty_table())  # type: ignore[union-attr]
-        sync(into)
+            _write(into, "part-00000.parquet", pa.concat_tables(few) if few else schema.empty_table())  # type: ignore[union-attr]
 
     def clear(self) -> None:
         """Remove all files, also those of failed tasks."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.store.remove_folder("")
 
     def _write(self, rows: pa.Table) -> str:
-        self.folder.mkdir(parents=True, exist_ok=True)
         name = f"{uuid.uuid4().hex}.parquet"
-        _write(self.folder / name, rows, durably=rows.num_rows >= FEW)
+        _write(self.store, name, rows, durably=rows.num_rows >= FEW)
         return name
 
+    def _read(self, name: str) -> pa.Table:
+        with self.store.open(name) as file:
+            return pq.read_table(file)
 
-def _write(into: Path, rows: pa.Table, durably: bool = True) -> None:
+    def _rows_in(self, name: str) -> int:
+        """Number of rows in a file, 0 if it does not exist."""
+        try:
+            with self.store.open(name) as file:
+                rows: int = pq.read_metadata(file).num_rows
+        except FileNotFoundError:
+            return 0
+        return rows
+
+
+def _write(into: Store, name: str, rows: pa.Table, durably: bool = True) -> None:
+    """Write one file. Only the driver's names are read by others, so tasks of a folder need not rename theirs."""
+    if into.local is None:
+        with into.writing(name) as file:
+            _write_rows(file, rows)
+        return
+    into.local.mkdir(parents=True, exist_ok=True)
+    _write_rows(into.local / name, rows)
+    if durably:
+        sync(into.local / name)
+
+
+def _write_rows(into: Any, rows: pa.Table) -> None:
     """Use dictionaries only for texts that repeat; for numbers and ids they grow as large as the columns."""
     texts = [path for field in rows.schema if field.name != "result_id" for path in _texts(field, field.name)]
     with pq.ParquetWriter(into, rows.schema, compression="zstd", use_dictionary=texts, store_schema=False) as writer:
         writer.write_table(rows, row_group_size=ROW_GROUP)
-    if durably:
-        sync(into)
 
 
 def _texts(field: pa.Field, path: str) -> Iterator[str]:
@@ -121,12 +142,3 @@ def _texts(field: pa.Field, path: str) -> Iterator[str]:
             yield from _texts(child, f"{path}.{child.name}")
     elif pa.types.is_string(field.type) or pa.types.is_dictionary(field.type):
         yield path
-
-
-def _rows_in(file: Path) -> int:
-    """Number of rows in a file, 0 if it does not exist."""
-    try:
-        rows: int = pq.read_metadata(file).num_rows
-    except FileNotFoundError:
-        return 0
-    return rows
