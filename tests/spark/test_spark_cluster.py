@@ -1,104 +1,117 @@
-"""A real cluster on this machine: a master and two workers as separate processes, without any code of this project."""
+"""A real cluster on this machine: a master and two workers as separate processes, without any code of this project.
 
-import json
-import os
-import socket
-import subprocess
-from pathlib import Path
-from urllib.request import urlopen
+The landing and the results are in an object store, a worker is killed amid a job of all three engines.
+"""
+
+import tarfile
+import time
+from itertools import count
 
 import pyarrow.parquet as pq
-import pyspark
 import pytest
 
-from spark.background import TIMEOUT_S, Process
+from spark.background import Process
 from spark.cases import random_readings, same_rows, sides
-from support.cloud.landing import EPOCH_US, land, watermark
-from support.waiting import until
+from spark.cluster import Cluster
+from spark.every_engine import GROUP, READERS, RULES, check, defined, every_kind, published
+from support.cep.landing import STREAMS
+from support.cloud.bucket import BucketLanding, copied
+from support.cloud.landing import land
+from support.latwin.states import FOREVER_US
 from whenabouts_cloud.correlation.pairs import correlate
-from whenabouts_cloud.jobs.session.java import java_home
 from whenabouts_cloud.rules import load_rules
 
-RULE = """
+NEAR = """
 STREAM dock  FROM "dock/tags" DELAY 1 h
 STREAM shelf FROM "shelf/#"   DELAY 1 h
 RULE near CORRELATE dock AS a, shelf AS b WHERE |@a - @b| <= 400 ms OVER 80 % AND a.key = b.key
 """
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
 @pytest.fixture(scope="module")
-def master(tmp_path_factory):
-    """The address of a standalone master with two workers of one core each."""
-    folder = tmp_path_factory.mktemp("cluster")
-    home = Path(pyspark.__file__).parent
-    env = {"PATH": os.environ["PATH"], "JAVA_HOME": str(java_home(os.environ)), "SPARK_HOME": str(home)}
-    env |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
-    port, web = free_port(), free_port()
-    address = f"spark://127.0.0.1:{port}"
-    log = (folder / "log").open("w")
-
-    def start(name, *options):
-        command = [home / "bin/spark-class", f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", *options]
-        return subprocess.Popen(list(map(str, command)), env=env, cwd=folder, stdout=log, stderr=log)
-
-    running = [start("master.Master", "--port", port, "--webui-port", web)]
-    worker = ("--port", 0, "--webui-port", 0, "--cores", 1, "--memory", "1200m", "--work-dir", folder / "work")
-    running += [start("worker.Worker", *worker, address) for _ in range(2)]
-    try:
-        until(lambda: alive(web) >= 2, lambda: "two workers\n" + (folder / "log").read_text(), TIMEOUT_S, every_s=0.2)
-        yield address
-    finally:
-        for process in reversed(running):
-            process.terminate()
-            process.wait(TIMEOUT_S)
-        log.close()
-
-
-def alive(web):
-    try:
-        with urlopen(f"http://127.0.0.1:{web}/json/", timeout=5) as answer:
-            return json.load(answer)["aliveworkers"]
-    except OSError:
-        return 0
+def cluster(tmp_path_factory):
+    made = Cluster(tmp_path_factory.mktemp("cluster"), workers=2)
+    yield made
+    made.stop()
 
 
 @pytest.fixture
-def folder(tmp_path):
-    """A rule file and an empty landing."""
-    (tmp_path / "rule.wa").write_text(RULE, encoding="utf-8")
-    (tmp_path / "landing").mkdir()
-    return tmp_path
+def places(tmp_path, bucket, monkeypatch):
+    """The URIs of a landing and of results; a rule file is in tmp_path, as is the state of the user's programs."""
+    (tmp_path / "rule.wa").write_text(RULES, encoding="utf-8")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return f"{bucket}/{tmp_path.name}/landing", f"{bucket}/{tmp_path.name}/out"
+
+
+def watermark_all(landing, us):
+    """Of every gateway."""
+    landing.watermark(dict.fromkeys(READERS, us), STREAMS)
+    landing.watermark(dict.fromkeys(GROUP, us), [f"s{n}/state" for n in range(3)])
 
 
 @pytest.mark.deep
-def test_the_batch_on_a_cluster_is_the_local_result(master, folder):
-    """--once with the project shipped by the command itself."""
-    rows, job = random_readings(seed=41, count=200), load_rules(folder / "rule.wa").rules[0]
+def test_a_batch_of_three_engines_is_the_definition_though_a_worker_is_killed(cluster, places, tmp_path):
+    """Landing and results on S3; the tasks of the killed worker are repeated by the other one."""
+    (tags, states), (landing, out) = every_kind(), places
+    writer = BucketLanding(landing)
+    for n in range(4):
+        writer.land([*tags[n::4], *states[n::4]])
+    watermark_all(writer, FOREVER_US)
+    job = Process(tmp_path, "--once", "--json", "--master", cluster.address, command="run", landing=landing, out=out)
+    job.wait_for("spark.started")
+    time.sleep(4)  # the moment of the kill is amid the first of several results
+    cluster.kill_worker()
+    assert job.wait() == 0, "\n".join(job.err)
+    cluster.add_worker()
+    wanted = check(copied(out, tmp_path / "copy" / "out").parent, tags, states, tmp_path / "rule.wa")
+    assert len(job.out) == wanted.total()
+
+
+@pytest.mark.deep
+def test_a_stream_of_three_engines_is_the_definition_though_a_worker_is_killed(cluster, places, tmp_path):
+    """The state of its shards goes to the other worker, and each result is there once."""
+    cluster.wait_for(2)
+    (tags, states), (landing, out) = every_kind(), places
+    writer, parts = BucketLanding(landing), iter([[*tags[n::4], *states[n::4]] for n in range(4)])
+    writer.land(next(parts))
+    job = Process(tmp_path, "--master", cluster.address, command="run", landing=landing, out=out)
+    job.wait_for("Batch", count=2)
+    writer.land(next(parts))
+    time.sleep(0.5)
+    cluster.kill_worker()
+    for some in parts:
+        writer.land(some)
+        time.sleep(1)
+    watermark_all(writer, FOREVER_US)
+    wanted, numbers = defined(load_rules(tmp_path / "rule.wa"), tags, states), count()
+
+    def all_there():
+        return published(copied(out, tmp_path / f"copy{next(numbers)}" / "out")) == wanted
+
+    job.until(all_there)
+    assert job.stop() == 0, "\n".join(job.err)
+    cluster.add_worker()
+    check(copied(out, tmp_path / "end" / "out").parent, tags, states, tmp_path / "rule.wa")
+
+
+@pytest.mark.deep
+def test_workers_unpack_the_environment_that_is_shipped(cluster, tmp_path):
+    """Their Python is that of the archive; here one that only calls this one, and says that it was called."""
+    import sys
+
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\ntouch {tmp_path}/called\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    with tarfile.open(tmp_path / "environment.tar.gz", "w:gz") as archive:
+        archive.add(python, "bin/python")
+    (tmp_path / "rule.wa").write_text(NEAR, encoding="utf-8")
+    rows, job = random_readings(seed=41, count=200), load_rules(tmp_path / "rule.wa").rules[0]
     for n in range(3):
-        land(folder / "landing", rows[n::3], n)
-    process = Process(folder, "--once", "--json", "--master", master)
+        land(tmp_path / "landing", rows[n::3], n)
+    archived = ("--environment", str(tmp_path / "environment.tar.gz"))
+    process = Process(tmp_path, "--once", "--json", "--master", cluster.address, *archived)
     assert process.wait() == 0, "\n".join(process.err)
     expected = correlate(job, *sides(rows, job))
     assert expected.num_rows > 20
-    assert same_rows(pq.read_table(folder / "out"), expected)
-    assert len(process.out) == expected.num_rows
-
-
-@pytest.mark.deep
-def test_the_stream_on_a_cluster_is_the_local_result(master, folder):
-    """Files before and after the start, then SIGTERM."""
-    rows, job = random_readings(seed=42, count=200), load_rules(folder / "rule.wa").rules[0]
-    land(folder / "landing", rows[:100], 0)
-    watermark(folder / "landing", dict.fromkeys(["g0", "g1", "g2", "g3", "g4"], EPOCH_US), 0)
-    process = Process(folder, "--master", master)
-    process.wait_for("Batch 0")
-    land(folder / "landing", rows[100:], 1)
-    process.wait_for("Batch", count=2)
-    assert process.stop() == 0
-    assert same_rows(pq.read_table(folder / "out"), correlate(job, *sides(rows, job)))
+    assert same_rows(pq.read_table(tmp_path / "out"), expected)
+    assert (tmp_path / "called").exists()

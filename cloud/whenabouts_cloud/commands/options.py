@@ -163,7 +163,17 @@ def job_options(unit: str) -> Callable[[Command], Command]:
             type=seconds(),
             help="Shortest time between micro-batches.",
         ),
-        click.option("--master", default="local[2]", show_default=True, help="Spark master."),
+        click.option(
+            "--master",
+            default="local[2]",
+            show_default=True,
+            help="Spark: local[N], spark://HOST:PORT, yarn, k8s://..., or with --once Spark Connect, sc://HOST:PORT.",
+        ),
+        click.option(
+            "--environment",
+            type=click.Path(path_type=Path, exists=True, dir_okay=False, resolve_path=True),
+            help="Archive with a Python environment (bin/python), which the workers of a cluster unpack and run.",
+        ),
         click.option("--quiet", is_flag=True, help="Log only warnings and errors, and show no progress."),
         metrics_file_option("after each micro-batch, and every 2 s"),
         log_format_option,

@@ -148,13 +148,24 @@ class _Run:
     def _progress(self, spark: "SparkSession") -> contextlib.AbstractContextManager[None]:
         """A bar on a terminal; otherwise, or with a log for programs, an event now and then."""
         show: Show = progress
+        from whenabouts_cloud.jobs.session.session import is_connect
+
         if self._options.quiet:
             return contextlib.nullcontext()
         if self._options.log_format != "text" or not sys.stderr.isatty():
             show = functools.partial(progress_lines, say=functools.partial(log.info, "stage.progress"))
+        if is_connect(self._options.master):
+            return contextlib.nullcontext()  # it does not tell the progress of stages
         return stage_progress(spark, show)
 
     def follow(self) -> None:
+        from whenabouts_cloud.jobs.session.session import is_connect
+
+        if is_connect(self._options.master):
+            raise click.UsageError(
+                f"--master {self._options.master}: found Spark Connect without --once; there the server would publish "
+                "results, not this program, so jobs that follow a landing need another master: local, spark://, yarn or k8s://"
+            )
         self._claim("streaming")
         with orderly_end(self._stop, END_S):
             if self._landing_is_there():
@@ -239,14 +250,15 @@ class _Run:
         from pyspark.sql import SparkSession
 
         from whenabouts_cloud.jobs.session.java import NoJavaError
-        from whenabouts_cloud.jobs.session.session import start_session
+        from whenabouts_cloud.jobs.session.session import NoConnectError, start_session
 
         ours = SparkSession.getActiveSession() is None
         log.info("spark.starting", "Starting Spark ...", master=self._options.master)
         began = time.monotonic()
         try:
-            spark = start_session(self._options.master, f"whenabouts {self._name}", self._options.shards)
-        except NoJavaError as error:
+            chosen = self._options
+            spark = start_session(chosen.master, f"whenabouts {self._name}", chosen.shards, chosen.environment)
+        except (NoJavaError, NoConnectError) as error:
             raise click.ClickException(str(error)) from None
         seconds = round(time.monotonic() - began, 1)
         log.info("spark.started", f"Spark is up after {seconds} s", seconds=seconds)
@@ -277,11 +289,16 @@ class _Run:
         """Stop at once: a job over a whole landing publishes nothing before all is computed."""
         from py4j.protocol import Py4JError
 
+        from whenabouts_cloud.jobs.session.session import is_connect
+
         self._stop()
         self._interrupted.set()
         if self._spark is not None:
             with contextlib.suppress(Py4JError, OSError):
-                self._spark.sparkContext.setLogLevel("OFF")  # silences tasks that lose Spark
+                if is_connect(self._options.master):
+                    self._spark.interruptAll()
+                else:
+                    self._spark.sparkContext.setLogLevel("OFF")  # silences tasks that lose Spark
                 self._spark.stop()
 
     def _end(self, undelivered: Sequence[str]) -> None:

@@ -50,6 +50,7 @@ class Options:
     log_format: str
     metrics_file: Path | None
     to: tuple[str, ...] = ()
+    environment: Path | None = None
 
     @staticmethod
     def chosen(out: Store, checkpoint: Store | None, **others: Any) -> "Options":

@@ -1,17 +1,22 @@
 """One Spark session set up for these jobs: small, quiet, on the loopback interface if local.
 
-On a cluster (`spark://…`) the packages that the workers import are zipped and shipped with the job, so this project need not
-be installed there. The machines need Python of the same minor version with numpy, pandas and pyarrow, at the path that
-PYSPARK_PYTHON names (default: this interpreter's), and shared folders for landing and output.
+On a cluster (`spark://…`, `yarn`, `k8s://…`, Spark Connect `sc://…`) the packages that the workers import are zipped and
+shipped with the job, so this project need not be installed there. The workers need Python of the same minor version with
+numpy, numba, pandas, pyarrow and lark: at the path that PYSPARK_PYTHON names (default: this interpreter's), or in an archive
+that is shipped too. Landing and output are object stores, or folders that all machines share. Memory, cores and whatever
+else a cluster decides come from spark-defaults.conf, or from the server of Spark Connect.
 """
 
 import atexit
+import contextlib
 import os
 import re
+import shlex
 import shutil
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,11 +31,18 @@ if TYPE_CHECKING:
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 WORKERS = "whenabouts_cloud.jobs.session.forked_workers"  # forks the Python workers of this machine
+ENVIRONMENT = "environment"  # where workers unpack the archive of an environment
 PACKAGES = ("whenabouts_cloud", "whenabouts_protocol")  # what the Python workers import
 
 
-def start_session(master: str = "local[2]", name: str = "whenabouts", shuffle_partitions: int = 4) -> "SparkSession":
-    """Start Spark, or return the running session.
+class NoConnectError(Exception):
+    """The client of Spark Connect is not installed; the text says what to do."""
+
+
+def start_session(
+    master: str = "local[2]", name: str = "whenabouts", shuffle_partitions: int = 4, environment: Path | None = None
+) -> "SparkSession":
+    """Start Spark, or return the running session. environment: archive of a Python for the workers of a cluster.
 
     Takes 3 to 5 s with an archive of Java's classes (`shared_classes`), twice as long without. Sets JAVA_HOME,
     PYSPARK_PYTHON and PYTHONPATH of this process for Spark's own processes.
@@ -40,29 +52,91 @@ def start_session(master: str = "local[2]", name: str = "whenabouts", shuffle_pa
     """
     from pyspark.sql import SparkSession
 
+    if is_connect(master):
+        return _connected(master, name, shuffle_partitions, environment)
     home = java_home(os.environ)
     os.environ["JAVA_HOME"] = str(home)
     local = master.startswith("local")
-    if local or "PYSPARK_PYTHON" not in os.environ:
+    if environment is not None and not local:
+        os.environ["PYSPARK_PYTHON"] = f"./{ENVIRONMENT}/bin/python"
+    elif local or "PYSPARK_PYTHON" not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(
         [*dict.fromkeys(_package_folders(PACKAGES)), *_given(os.environ.get("PYTHONPATH"))]
     )
-    settings = _settings(min(shuffle_partitions, local_cores(master) or shuffle_partitions), java_options(home))
+    settings = _settings(min(shuffle_partitions, local_cores(master) or shuffle_partitions))
+    settings["spark.driver.defaultJavaOptions"] = f"-Dlog4j2.configurationFile=file:{LOG_SETTINGS}"
     if local:
         settings["spark.python.daemon.module"] = WORKERS
+        settings["spark.driver.memory"] = "1g"  # the rows live in the Python workers; the JVM only moves them
+        settings["spark.driver.defaultJavaOptions"] += f" {java_options(home)}"
+    elif environment is not None:
+        settings["spark.archives"] = f"{environment}#{ENVIRONMENT}"
     if local or urlsplit(master).hostname in ("127.0.0.1", "localhost"):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     builder: Any = SparkSession.builder
-    session: SparkSession = builder.master(master).appName(name).config(map=settings).getOrCreate()
+    with _java_beside_an_environment() if environment is not None and not local else contextlib.nullcontext():
+        session: SparkSession = builder.master(master).appName(name).config(map=settings).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     if not local:
-        folder = tempfile.mkdtemp(prefix="whenabouts-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)  # later workers fetch the file from there
-        session.sparkContext.addPyFile(str(packages_zip(Path(folder))))
+        session.sparkContext.addPyFile(_shipped())
     return session
+
+
+def is_connect(master: str) -> bool:
+    """True for a server of Spark Connect."""
+    return master.startswith("sc://")
+
+
+def _connected(master: str, name: str, shuffle_partitions: int, environment: Path | None) -> "SparkSession":
+    """A session at a server of Spark Connect, which has no Java here, and no Spark context."""
+    try:
+        from pyspark.sql.connect.session import SparkSession
+    except ImportError as error:
+        raise NoConnectError(
+            f"--master {master}: needs a package ({error}); run: pip install 'pyspark[connect]'"
+        ) from None
+    settings = {name: value for name, value in _settings(shuffle_partitions).items() if name.startswith("spark.sql.")}
+    builder: Any = SparkSession.builder.remote(master).appName(name)
+    session: Any = builder.config(map=settings).getOrCreate()
+    session.addArtifacts(_shipped(), pyfile=True)
+    if environment is not None:
+        session.addArtifacts(f"{environment}#{ENVIRONMENT}", archive=True)
+        session.conf.set("spark.sql.execution.pyspark.python", f"{ENVIRONMENT}/bin/python")
+    connected: SparkSession = session
+    return connected  # type: ignore[return-value]
+
+
+@contextlib.contextmanager
+def _java_beside_an_environment() -> Iterator[None]:
+    """Start Java in a folder where the path of the workers' Python, which is relative, leads to the Python of this process.
+
+    Spark plans a data source on this machine with the Python that it names to the workers.
+    """
+    folder, before = _temporary_folder(), Path.cwd()
+    python = folder / ENVIRONMENT / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    python.chmod(0o755)
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def _temporary_folder() -> Path:
+    """A folder that exists until this process ends."""
+    folder = tempfile.mkdtemp(prefix="whenabouts-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def _shipped() -> str:
+    """The zip of the packages, kept until this process ends: later workers fetch it from here."""
+    return str(packages_zip(_temporary_folder()))
 
 
 def local_cores(master: str) -> int | None:
@@ -84,10 +158,8 @@ def packages_zip(folder: Path) -> Path:
     return made
 
 
-def _settings(shuffle_partitions: int, java: str) -> dict[str, str]:
+def _settings(shuffle_partitions: int) -> dict[str, str]:
     return {
-        "spark.driver.memory": "1g",  # the rows live in the Python workers; the JVM only moves them
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{LOG_SETTINGS} {java}",
         "spark.ui.enabled": "false",
         # Otherwise each call that makes a column looks up its source line, which takes longer than the call.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
