@@ -12,6 +12,7 @@ from spark.cases import MS
 from support.cloud.landing import EPOCH_US, reading, table
 from whenabouts_cloud.cli import main
 from whenabouts_cloud.jobs.output.left_out import LEFT_OUT, damaged_in
+from whenabouts_cloud.landing.store import Store
 
 RULE = """
 STREAM dock FROM "dock/tags" DELAY 1 h
@@ -72,7 +73,7 @@ def test_once_leaves_out_damaged_files_and_counts_them(run_once, folder):
     assert all(f"Run: whenabouts-cloud landing check --landing {folder / 'landing'} --repair" in line for line in lines)
     assert len(ended.out) == pq.read_table(folder / "out").num_rows == 2 * EACH
     assert 'whenabouts_job_damaged_files_total{output="out"} 4.0' in (folder / "m.prom").read_text()
-    assert len(damaged_in(folder / "landing")) == 3, "footers do not show a changed bit"
+    assert len(damaged_in(Store.at(folder / "landing"))) == 3, "footers do not show a changed bit"
 
 
 def test_a_streaming_job_goes_on_without_damaged_files_and_reads_them_when_they_are_mended(folder):

@@ -8,14 +8,17 @@ are stored in the output folder: a restart continues with them and then applies 
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from whenabouts_cloud.file_version import file_version
-from whenabouts_cloud.jobs.output.checkpoint import Place
 from whenabouts_cloud.rules import CepRule, RuleError, load_rules
 from whenabouts_cloud.rules.current import RunningRules
 from whenabouts_protocol.logs import Log
+
+if TYPE_CHECKING:
+    from whenabouts_cloud.jobs.output.checkpoint import Place
 
 log = Log(__name__)
 
@@ -41,7 +44,7 @@ def rules_of(file: Path) -> list[CepRule]:
 class RuleFollower:
     """The running rules, and the rules that the file asks for since."""
 
-    def __init__(self, file: Path, out: Place, rules: Sequence[CepRule], shards: int) -> None:
+    def __init__(self, file: Path, out: "Place", rules: Sequence[CepRule], shards: int) -> None:
         self._file, self._out, self._shards = file, out, shards
         self._first = list(rules)
         self._wanted: list[CepRule] | None = None

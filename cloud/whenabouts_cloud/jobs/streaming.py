@@ -24,7 +24,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from whenabouts_cloud.jobs.engines.engine import AnyRule, EngineJob
 from whenabouts_cloud.jobs.output.left_out import LeftOut
-from whenabouts_cloud.jobs.output.output import Output
+from whenabouts_cloud.jobs.output.output_place import Output
 from whenabouts_cloud.jobs.output.sink import OnBatch, OnFailure, ResultSink
 from whenabouts_cloud.jobs.output.task_files import WRITTEN, Write
 from whenabouts_cloud.jobs.reading.packing import COMPLETE, Packing, group_of, rule_of, tables_of

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from whenabouts_cloud.jobs.output.output import Output
+from whenabouts_cloud.jobs.output.output_place import Output
 from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.rules import CepRule, CorrelateRule, LatwinRule, Rule, RuleError, load_rules
 

@@ -129,6 +129,15 @@ class History:
             self._index(part)
 
 
+def everything(landing: Store) -> list[Piece]:
+    """All files in a landing."""
+    history, pieces, start = History(landing), list[Piece](), dict[str, Any]()
+    while (end := history.latest(start)) != start:
+        pieces += history.pieces(start, end)
+        history.forget(start := end)
+    return pieces
+
+
 def name_of(part: str) -> str:
     """The name of a part in an offset."""
     return part or ROOT

@@ -15,10 +15,10 @@ from whenabouts_cloud.ingest import lease as lease_module
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.holding import LandingError, LandingLost
 from whenabouts_cloud.ingest.landing_writer import Landing
-from whenabouts_cloud.jobs.reading.source import everything, latest_watermarks
+from whenabouts_cloud.jobs.reading.source import latest_watermarks
 from whenabouts_cloud.landing import conditional
 from whenabouts_cloud.landing.conditional import Conflict
-from whenabouts_cloud.landing.history import readings_of
+from whenabouts_cloud.landing.history import everything, readings_of
 from whenabouts_cloud.landing.index import START, PartIndex
 from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, Numbers, numbers_of, path_of
 from whenabouts_cloud.landing.ranges import as_ranges

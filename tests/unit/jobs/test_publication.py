@@ -7,7 +7,7 @@ import pytest
 from support.cloud.s3 import BUCKET, s3_server
 from whenabouts_cloud.delivery.published import numbers_after
 from whenabouts_cloud.jobs.output import sink as sink_module
-from whenabouts_cloud.jobs.output.output import Output
+from whenabouts_cloud.jobs.output.output_place import Output
 from whenabouts_cloud.jobs.output.publication import digest_in, publication
 from whenabouts_cloud.jobs.output.sink import batch_folder, claim, read_results
 from whenabouts_cloud.jobs.output.task_files import FEW, RESULTS, TaskFiles

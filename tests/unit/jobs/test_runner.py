@@ -6,7 +6,7 @@ import sys
 import click
 import pytest
 
-from whenabouts_cloud.jobs.output.output import Output
+from whenabouts_cloud.jobs.output.output_place import Output
 from whenabouts_cloud.jobs.output.sink import claim
 from whenabouts_cloud.jobs.runner import run
 from whenabouts_cloud.jobs.work import Options, Work

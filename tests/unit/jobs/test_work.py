@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from whenabouts_cloud.cli import main
 from whenabouts_cloud.commands import correlate
-from whenabouts_cloud.jobs.output.output import Output
+from whenabouts_cloud.jobs.output.output_place import Output
 from whenabouts_cloud.jobs.work import Options, choose_rule
 from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.rules import CepRule, CorrelateRule

@@ -15,7 +15,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from whenabouts_cloud.jobs.output.output import Output
+from whenabouts_cloud.jobs.output.output_place import Output
 from whenabouts_cloud.jobs.output.task_files import EFFECTS, LATE, RESULTS
 from whenabouts_cloud.landing.store import Store
 

@@ -15,9 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 
-from whenabouts_cloud.jobs.reading.source import everything
 from whenabouts_cloud.landing.files import LEFT_OUT_DIR, DamagedFileError, check_file, read_footer
-from whenabouts_cloud.landing.history import readings_of
+from whenabouts_cloud.landing.history import everything, readings_of
 from whenabouts_cloud.landing.layout import PART
 from whenabouts_cloud.landing.store import Store
 

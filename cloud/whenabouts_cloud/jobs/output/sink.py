@@ -45,7 +45,7 @@ from whenabouts_cloud.jobs.output.checkpoint import (
     input_of,
 )
 from whenabouts_cloud.jobs.output.left_out import UNREADABLE, LeftOut
-from whenabouts_cloud.jobs.output.output import Output
+from whenabouts_cloud.jobs.output.output_place import Output
 from whenabouts_cloud.jobs.output.publication import digest_in, publication
 from whenabouts_cloud.jobs.output.task_files import EFFECTS, LATE, RESULTS, Make, TaskFiles, TaskRecords
 from whenabouts_cloud.landing.history import History, readings_of
@@ -132,9 +132,8 @@ class ResultSink:
             if self._published.exists(made):
                 check_same_input(self._output, made, digest_in(self._out, made), digest)
         records = self._computed(frame, read)
-        for place in (self._out.local, self._output.checkpoint.local):
-            if place is not None and place.is_dir():
-                sync_file_system(place)  # also without results: a commit must never outlive the state that it names
+        for place in self._output.folders:
+            sync_file_system(place)  # also without results: a commit must never outlive the state that it names
         results = records.files.pop(RESULTS, {})
         for name, files in records.files.items():
             self._published.appear(files, batch_folder(batch_id, name), digest)

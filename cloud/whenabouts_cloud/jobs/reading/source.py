@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 
 from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.jobs.reading.packing import PACKED
-from whenabouts_cloud.landing.history import History, Piece, frontiers_of, readings_of
+from whenabouts_cloud.landing.history import History, Piece, everything, frontiers_of, readings_of
 from whenabouts_cloud.landing.scan import encoded, frontiers_in, read_piece
 from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.spark.landing_source import Pieces, tasks
@@ -157,15 +157,6 @@ def packed_frame(spark: "SparkSession", reading: Reading, stream: bool) -> "Data
         type("Source", (_Source,), {"reading": reading, "label": label, "__module__": "__main__"})
     )
     return (spark.readStream if stream else spark.read).format(label).load()
-
-
-def everything(landing: Store) -> list[Piece]:
-    """All files in a landing."""
-    history, pieces, start = History(landing), list[Piece](), dict[str, Any]()
-    while (end := history.latest(start)) != start:
-        pieces += history.pieces(start, end)
-        history.forget(start := end)
-    return pieces
 
 
 def latest_watermarks(landing: Store) -> list[Watermark]:

@@ -56,5 +56,13 @@ class Output:
         scheme, _, rest = place.uri.partition("://")
         return f"{HADOOP[scheme]}://{rest}"
 
+    @property
+    def folders(self) -> list[Path]:
+        """The folders of this machine that hold the results and the checkpoint; one if they are together."""
+        found = [place.local for place in (self.store, self.checkpoint)]
+        if found[0] is not None and self.named is None:
+            return [found[0]]
+        return [place for place in found if place is not None and place.is_dir()]
+
     def __str__(self) -> str:
         return self.store.uri
