@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -73,3 +74,35 @@ class Cluster:
             list(map(str, command)), env=self._env, cwd=self._folder, stdout=self._file, stderr=self._file,
             start_new_session=True,
         )  # fmt: skip
+
+
+class ConnectServer:
+    """A server of Spark Connect with a local Spark of two cores."""
+
+    def __init__(self, folder: Path) -> None:
+        home, port = Path(pyspark.__file__).parent, free_port()
+        env = {"PATH": os.environ["PATH"], "JAVA_HOME": str(java_home(os.environ)), "SPARK_HOME": str(home)}
+        env |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+        settings = {"spark.connect.grpc.binding.port": port, "spark.ui.enabled": "false"}
+        command = [home / "bin/spark-submit", "--master", "local[2]"]
+        command += [x for name, value in settings.items() for x in ("--conf", f"{name}={value}")]
+        command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+        self._log = (folder / "server").open("w")
+        self._process = subprocess.Popen(
+            list(map(str, command)), env=env, cwd=folder, stdout=self._log, stderr=self._log, start_new_session=True
+        )
+        self.address = f"sc://127.0.0.1:{port}"
+        until(lambda: self._answers(port), lambda: (folder / "server").read_text(), TIMEOUT_S, every_s=0.2)
+
+    def stop(self) -> None:
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait(TIMEOUT_S)
+        self._log.close()
+
+    @staticmethod
+    def _answers(port: int) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            return False
+        return True

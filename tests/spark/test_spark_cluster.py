@@ -3,6 +3,7 @@
 The landing and the results are in an object store, a worker is killed amid a job of all three engines.
 """
 
+import sys
 import tarfile
 import time
 from itertools import count
@@ -12,7 +13,7 @@ import pytest
 
 from spark.background import Process
 from spark.cases import random_readings, same_rows, sides
-from spark.cluster import Cluster
+from spark.cluster import Cluster, ConnectServer
 from spark.every_engine import GROUP, READERS, RULES, check, defined, every_kind, published
 from support.cep.landing import STREAMS
 from support.cloud.bucket import BucketLanding, copied
@@ -94,18 +95,21 @@ def test_a_stream_of_three_engines_is_the_definition_though_a_worker_is_killed(c
     check(copied(out, tmp_path / "end" / "out").parent, tags, states, tmp_path / "rule.wa")
 
 
+def near_of(folder):
+    """Write a rule file; return its rule."""
+    (folder / "rule.wa").write_text(NEAR, encoding="utf-8")
+    return load_rules(folder / "rule.wa").rules[0]
+
+
 @pytest.mark.deep
 def test_workers_unpack_the_environment_that_is_shipped(cluster, tmp_path):
     """Their Python is that of the archive; here one that only calls this one, and says that it was called."""
-    import sys
-
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\ntouch {tmp_path}/called\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
     with tarfile.open(tmp_path / "environment.tar.gz", "w:gz") as archive:
         archive.add(python, "bin/python")
-    (tmp_path / "rule.wa").write_text(NEAR, encoding="utf-8")
-    rows, job = random_readings(seed=41, count=200), load_rules(tmp_path / "rule.wa").rules[0]
+    rows, job = random_readings(seed=41, count=200), near_of(tmp_path)
     for n in range(3):
         land(tmp_path / "landing", rows[n::3], n)
     archived = ("--environment", str(tmp_path / "environment.tar.gz"))
@@ -115,3 +119,23 @@ def test_workers_unpack_the_environment_that_is_shipped(cluster, tmp_path):
     assert expected.num_rows > 20
     assert same_rows(pq.read_table(tmp_path / "out"), expected)
     assert (tmp_path / "called").exists()
+
+
+@pytest.mark.deep
+def test_spark_connect_runs_a_whole_landing(tmp_path):
+    """A server that knows nothing of this project; a job that follows a landing is refused with a sentence."""
+    rows, job = random_readings(seed=43, count=200), near_of(tmp_path)
+    for n in range(3):
+        land(tmp_path / "landing", rows[n::3], n)
+    server = ConnectServer(tmp_path)
+    try:
+        process = Process(tmp_path, "--once", "--json", "--master", server.address)
+        assert process.wait() == 0, "\n".join(process.err)
+    finally:
+        server.stop()
+    expected = correlate(job, *sides(rows, job))
+    assert len(process.out) == expected.num_rows > 20
+    assert same_rows(pq.read_table(tmp_path / "out"), expected)
+    following = Process(tmp_path, "--master", "sc://127.0.0.1:1")
+    assert following.wait() == 2
+    assert "found Spark Connect without --once" in " ".join(following.err)

@@ -96,7 +96,7 @@ def _connected(master: str, name: str, shuffle_partitions: int, environment: Pat
         from pyspark.sql.connect.session import SparkSession
     except ImportError as error:
         raise NoConnectError(
-            f"--master {master}: needs a package ({error}); run: pip install 'pyspark[connect]'"
+            f"--master {master}: needs a package ({error}); run: pip install 'whenabouts[connect]'"
         ) from None
     settings = {name: value for name, value in _settings(shuffle_partitions).items() if name.startswith("spark.sql.")}
     builder: Any = SparkSession.builder.remote(master).appName(name)
