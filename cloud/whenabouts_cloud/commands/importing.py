@@ -101,7 +101,7 @@ def _land(kind: str, files: tuple[Path, ...], read: Read, landing: Path, now_us:
             ledger = Ledger()
             store.recover_into(ledger)
             for file, readings, side_output in parsed:
-                kept = _keep(store, f"{kind}-{file.stem}", side_output) if side_output else None
+                kept = _keep(store, landing, f"{kind}-{file.stem}", side_output) if side_output else None
                 _report(_import(store, ledger, file, readings, side_output, kept, now_us), as_json)
         finally:
             store.close()
@@ -159,13 +159,13 @@ def _import(
     }
 
 
-def _keep(store: Landing, log: str, side_output: list[SideOutput]) -> Path:
+def _keep(store: Landing, landing: Path, log: str, side_output: list[SideOutput]) -> Path:
     """Write the side output; its name is a hash of the content, so the same content gives the same file."""
     lines = ({"line": x.line, "reason": x.reason, "text": x.text, "row": x.row} for x in side_output)
     content = "".join(json.dumps(line) + "\n" for line in lines).encode()
     path = f"_dead/{log}-{blake2b(content, digest_size=6).hexdigest()}.jsonl"
     store.store.write(path, content)
-    return Path(store.store.uri, path)
+    return landing / path
 
 
 def _report(result: dict[str, Any], as_json: bool) -> None:
