@@ -209,6 +209,30 @@ def test_members_of_a_group_hear_each_other(broker):
         assert liar.heard == []
 
 
+def test_several_ingests_are_connected_at_once_and_have_only_their_own_sites(broker):
+    """Each has a certificate with its name; one without a site reads and acknowledges all."""
+    for name, *sites in (("a", "s"), ("b", "yard", "roof"), ("c",)):
+        options = [part for site in sites for part in ("--site", site)]
+        enrol("ingest", "--dir", broker.ca, "--out", broker.folder / f"ingest-{name}", "--name", name, *options)
+    broker.process.send_signal(signal.SIGHUP)
+    with (
+        broker.client(broker.folder / "ingest-a") as a,
+        broker.client(broker.folder / "ingest-b") as b,
+        broker.client(broker.folder / "ingest-c") as c,
+        broker.client(broker.folder / "s.victim") as victim,
+    ):
+        acked = topic("s", "victim", "ack")
+        until(lambda: a.publish(acked) == "Success", "the rules that mosquitto reads again")
+        assert (b.publish(acked), c.publish(acked)) == (DENIED, "Success")
+        assert b.publish(topic("roof", "g", "ack")) == "Success"
+        for one in (a, b, c):
+            one.subscribe("wa/2/+/+/obs", "wa/2/s/+/obs")
+        assert victim.publish(topic("s", "victim", "obs")) == "Success"
+        until(lambda: a.heard and c.heard, "the readings")
+        assert b.heard == []
+        assert [one.connections for one in (a, b, c)] == [1, 1, 1]
+
+
 def test_a_revoked_gateway_is_refused_and_its_connection_has_no_rights(broker):
     """From SIGHUP on; `enrol gateway` lets it in again."""
     folder = broker.gateway("s", "stolen")

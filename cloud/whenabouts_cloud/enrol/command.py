@@ -16,7 +16,7 @@ from whenabouts_cloud.enrol import folder as folders
 from whenabouts_cloud.enrol.authority import AUTHORITY_DAYS, day
 from whenabouts_cloud.enrol.folder import AuthorityFolder, opened
 from whenabouts_cloud.enrol.mosquitto import CONFIGURATION
-from whenabouts_cloud.enrol.names import INGEST, PUBLISHER, EnrolError, identity_of, shown
+from whenabouts_cloud.enrol.names import PUBLISHER, EnrolError, identity_of, ingest_identity, shown
 from whenabouts_cloud.enrol.register import Register
 from whenabouts_protocol.topics import is_name
 
@@ -131,11 +131,36 @@ def gateway(
 @_passphrase
 @_days
 @_replace
-def ingest(folder: Path, out: Path, passphrase_file: Path | None, days: int, replaces: bool) -> None:
-    """Give the ingest a certificate: it may read all readings, and acknowledge them."""
-    options = _cloud(INGEST, folder, out, passphrase_file, days, replaces)
+@click.option("--name", help="Of this ingest, if several share a landing: as in `ingest --name`.")
+@click.option(
+    "--site", "sites", multiple=True, metavar="SITE",
+    help="With --name: a site that it lands, and no other; repeatable. Without it all, or as before.",
+)  # fmt: skip
+def ingest(
+    folder: Path, out: Path, passphrase_file: Path | None, days: int, replaces: bool, name: str | None,
+    sites: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Give an ingest a certificate: it may read readings, of all sites or of some, and acknowledge them.
+
+    Each of several ingests needs a certificate of its own: a broker keeps one connection for each.
+    """
+    with _faults():
+        identity = ingest_identity(name)
+        if sites and name is None:
+            raise EnrolError("--site: found no --name, expected one: the ingest without a name lands all sites")
+        for site in sites:
+            if not is_name(site):
+                raise EnrolError(f"--site: found {site!a}, expected the name of a site: no / + #, first no $ or .")
+    if name is not None:
+        with _faults(), opened(folder, _phrase(passphrase_file)) as ca:
+            ca.register = ca.register.with_ingest(identity, sites or ca.register.ingests.get(identity, ()))
+            sites = ca.register.ingests[identity]
+            ca.save(_now_s())
+    options = _cloud(identity, folder, out, passphrase_file, days, replaces, name is not None)
     gateways = shlex.quote(str(folder / folders.GATEWAYS))
-    click.echo(f"  whenabouts-cloud ingest {options} --gateways {gateways} --landing ./landing")
+    named = "".join(f" --site {shlex.quote(site)}" for site in sites)
+    named = f" --name {name}{named}" if name is not None else ""
+    click.echo(f"  whenabouts-cloud ingest {options} --gateways {gateways} --landing ./landing{named}")
 
 
 @enrol.command("publisher")
@@ -231,13 +256,16 @@ def broker_table(host: str, port: int, identity: str, folder: Path) -> str:
     return "[broker]\n" + "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in values.items())
 
 
-def _cloud(identity: str, folder: Path, out: Path, passphrase_file: Path | None, days: int, replaces: bool) -> str:
+def _cloud(
+    identity: str, folder: Path, out: Path, passphrase_file: Path | None, days: int, replaces: bool,
+    access_changed: bool = False,
+) -> str:  # fmt: skip
     """Issue a certificate of the cloud; returns the options of commands that use it."""
     with _faults(), opened(folder, _phrase(passphrase_file)) as ca:
         host, port = _address(None, ca.register)
         issued = ca.enrol_client(identity, out, _now_s(), days, replaces)
     click.echo(f"{identity}: certificate until {day(issued.ends_s)} in {out}")
-    _tell_brokers(ca, replaces)
+    _tell_brokers(ca, replaces or access_changed)
     ca_file, cert_file, key_file = (
         shlex.quote(str(out / name)) for name in (folders.CERTIFICATE, folders.CLIENT_CERTIFICATE, folders.CLIENT_KEY)
     )

@@ -4,7 +4,7 @@
 users with + or #, and no name of a site or gateway has them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from whenabouts_cloud.enrol.names import INGEST, PUBLISHER
 from whenabouts_cloud.enrol.register import Register
@@ -75,14 +75,21 @@ def access(register: Register) -> str:
         "# Written by `whenabouts-cloud enrol`, which overwrites it.",
         *(f"pattern write {_topic('%u', leaf)}" for leaf in WRITTEN),
         *(f"pattern read {_topic('%u', leaf)}" for leaf in READ),
-        f"user {INGEST}",
-        *(f"topic read {_topic(ANY, leaf)}" for leaf in LANDED),
-        f"topic write {_topic(ANY, 'ack')}",
+        *_ingest(INGEST, ()),
+        *(line for identity, sites in sorted(register.ingests.items()) for line in _ingest(identity, sites)),
         f"user {PUBLISHER}",
         f"topic read {_topic(ANY, 'birth')}",
         f"topic write {_topic(ANY, 'rules')}",
         *_gateways(register),
     )) + "\n"  # fmt: skip
+
+
+def _ingest(identity: str, sites: Sequence[str]) -> Iterator[str]:
+    """What an ingest reads and writes: of these sites, of all without any."""
+    yield f"user {identity}"
+    for place in [f"{site}/+" for site in sites] or [ANY]:
+        yield from (f"topic read {_topic(place, leaf)}" for leaf in LANDED)
+        yield f"topic write {_topic(place, 'ack')}"
 
 
 def _gateways(register: Register) -> Iterator[str]:

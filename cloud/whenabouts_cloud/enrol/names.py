@@ -1,8 +1,10 @@
 """Identities: one text is the certificate's common name, the user, the client id and the place among the topics.
 
 A gateway's identity is `site/gateway`, as in its topics. Those of the cloud have no `/`, so no gateway can have one of them.
+An ingest that shares a landing with others has an identity with its name: `ingest=NAME`.
 """
 
+from whenabouts_cloud.landing.layout import INGEST_NAME, PART
 from whenabouts_protocol.topics import MAX_NAME_BYTES, is_name
 
 INGEST, PUBLISHER, BROKER = "ingest", "publisher", "broker"
@@ -35,6 +37,23 @@ def identity_of(site: str, gateway: str) -> str:
             "name; take a shorter name for the site or the gateway"
         )
     return identity
+
+
+def ingest_identity(name: str | None) -> str:
+    """The identity of an ingest; name: the one it has among several.
+
+    Raises:
+        EnrolError: the name cannot be a folder's, or is too long for a certificate.
+
+    >>> ingest_identity(None), ingest_identity("a")
+    ('ingest', 'ingest=a')
+    """
+    if name is None:
+        return INGEST
+    if not INGEST_NAME.fullmatch(name) or len(PART + name) > MAX_IDENTITY_BYTES:
+        most = MAX_IDENTITY_BYTES - len(PART)
+        raise EnrolError(f"--name: found {name!a}, expected 1 to {most} letters, digits, and after the first . _ -")
+    return PART + name
 
 
 def shown(identity: str) -> str:

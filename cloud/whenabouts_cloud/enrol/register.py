@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from whenabouts_cloud.enrol.names import BROKER, EnrolError, shown
+from whenabouts_cloud.landing.layout import PART
 
 DAY_S = 86400
 YEAR_S = 365 * DAY_S  # likewise of the authority
@@ -51,6 +52,7 @@ class Register:
     certificates: tuple[Certificate, ...] = ()
     gateways: dict[str, Gateway] = field(default_factory=dict)
     brokers: tuple[Broker, ...] = ()
+    ingests: dict[str, tuple[str, ...]] = field(default_factory=dict)  # sites of each ingest with a name; none for all
 
     def issued(self, certificate: Certificate, now_s: int) -> "Register":
         """With one more certificate, and without those that have long ended."""
@@ -64,6 +66,10 @@ class Register:
         known = self.gateways.get(identity, Gateway())
         made = Gateway(tuple(streams) or known.streams, tuple(groups) or known.groups)
         return replace(self, gateways={**self.gateways, identity: made})
+
+    def with_ingest(self, identity: str, sites: Sequence[str]) -> "Register":
+        """With this ingest among several, which lands these sites only, or all without any."""
+        return replace(self, ingests={**self.ingests, identity: tuple(sites)})
 
     def withdrawn(self, identity: str, now_s: int) -> "Register":
         """With all valid certificates of this identity revoked."""
@@ -137,7 +143,8 @@ def decode(data: bytes) -> Register:
         raw = json.loads(data)
         certificates = tuple(Certificate(**one) for one in raw["certificates"])
         gateways = {identity: _gateway(**one) for identity, one in raw["gateways"].items()}
-        return Register(certificates, gateways, tuple(Broker(**one) for one in raw["brokers"]))
+        ingests = {identity: tuple(sites) for identity, sites in raw.get("ingests", {}).items()}  # absent in older ones
+        return Register(certificates, gateways, tuple(Broker(**one) for one in raw["brokers"]), ingests)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise EnrolError(
             f"register.json: found {error!r}, expected what enrol wrote; restore the file from a backup of the folder"
@@ -149,4 +156,6 @@ def _gateway(streams: list[str] | None, groups: list[str], revoked: bool) -> Gat
 
 
 def _renewal(identity: str) -> str:
+    if identity.startswith(PART):
+        return f"renew it with `enrol ingest --name {identity.removeprefix(PART)}`"
     return f"renew it with `enrol {'broker' if identity == BROKER else identity if '/' not in identity else 'gateway'}`"

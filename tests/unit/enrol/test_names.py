@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whenabouts_cloud.enrol.names import BROKER, INGEST, MAX_IDENTITY_BYTES, PUBLISHER, EnrolError, identity_of, shown
+from whenabouts_cloud.enrol.names import (
+    BROKER,
+    INGEST,
+    MAX_IDENTITY_BYTES,
+    PUBLISHER,
+    EnrolError,
+    identity_of,
+    ingest_identity,
+    shown,
+)
 from whenabouts_protocol import parse_topic
 
 HOSTILE = [
@@ -59,3 +68,11 @@ def test_a_terminal_sees_no_tricks():
     """A sign that turns the direction of writing is escaped, letters stay."""
     assert shown("s/日本") == "s/日本"
     assert shown("s/\u202edock") == "s/\\u202edock"
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a b", ".a", "$a", "a=b", "a" * 58, "日"])
+def test_a_name_of_an_ingest_is_one_of_a_folder(name):
+    """And fits into a certificate together with its prefix."""
+    assert len(ingest_identity("a" * 57)) == MAX_IDENTITY_BYTES
+    with pytest.raises(EnrolError, match=r"--name: found .* expected 1 to 57 letters"):
+        ingest_identity(name)

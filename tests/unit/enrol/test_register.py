@@ -34,7 +34,15 @@ def test_a_register_survives_its_file():
     made = (
         register(a="office").enrolled("s/日", ("dock/+",), ()).with_broker(Broker("/b", "h", 1)).revoked("s/a", NOW_S)
     )
+    made = made.with_ingest("ingest=a", ["s", "t"]).with_ingest("ingest=b", [])
     assert decode(encode(made)) == made
+
+
+def test_a_register_of_before_there_were_several_ingests_is_read():
+    """It has no list of them."""
+    old = json.loads(encode(Register()))
+    del old["ingests"]
+    assert decode(json.dumps(old).encode()) == Register()
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"certificates": [{}], "gateways": {}, "brokers": []}', b"\xff"])
