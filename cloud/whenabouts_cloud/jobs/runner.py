@@ -100,7 +100,7 @@ class _Run:
         from whenabouts_cloud.jobs.output.left_out import damaged_in
 
         landing = self._options.landing
-        if not landing.exists():
+        if not self._exists():
             raise click.UsageError(f"--landing: found no folder {landing.uri}, expected what the ingest writes")
         self._claim("once")
         with orderly_end(self._interrupt, END_S), self._session() as self._spark:
@@ -273,13 +273,24 @@ class _Run:
         """Wait for the landing folder; False if stopped before it exists."""
         landing = self._options.landing
         wait_s = POLL_S if landing.local else REMOTE_POLL_S
-        if not landing.exists():
+        if not self._exists():
             text = f"Waiting for {landing.uri}, where the ingest lands readings"
             log.info("landing.waiting", text, landing=landing.uri)
-        while not landing.exists():
+        while not self._exists():
             if self._stopping.wait(wait_s):
                 return False
         return True
+
+    def _exists(self) -> bool:
+        """True if the landing is there."""
+        landing = self._options.landing
+        try:
+            return landing.exists()
+        except OSError as error:
+            reason = " ".join(str(error).split())[:300]
+            raise click.ClickException(
+                f"landing {landing.uri}: cannot be reached ({reason}); start again when it can"
+            ) from None
 
     def _stop(self) -> None:
         self._stopping.set()

@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from pyarrow import fs
 
 from support.cloud.landing import table
 from whenabouts_cloud.landing.layout import DATA, FRONTIER, Numbers, path_of
@@ -40,9 +39,19 @@ class BucketLanding:
 
 
 def copied(uri: str, into: Path) -> Path:
-    """Copy everything below a URI into a new folder."""
+    """Copy what is published below a URI into a new folder; hidden files come and go while a job runs."""
     store = Store.at(uri)
-    if store.entries():
-        system, place = store.place("")
-        fs.copy_files(place.rstrip("/"), str(into), source_filesystem=system)
+    into.mkdir(parents=True)
+    _copy(store, "", into)
     return into
+
+
+def _copy(store: Store, folder: str, into: Path) -> None:
+    for name in (one.name for one in store.entries(folder) if one.name[:1] not in ("", ".")):
+        path = f"{folder}/{name}" if folder else name
+        if name.endswith((".parquet", ".json")):
+            target = into / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(store.read(path))
+        else:
+            _copy(store, path, into)

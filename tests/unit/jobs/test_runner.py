@@ -1,11 +1,15 @@
 """A run of works before Spark is needed (`jobs.runner`); tests of jobs on Spark run the rest."""
 
+import socket
 import subprocess
 import sys
 
 import click
 import pytest
+from click.testing import CliRunner
 
+from support.cloud.s3 import variables
+from whenabouts_cloud.cli import main
 from whenabouts_cloud.jobs.output.output_place import Output
 from whenabouts_cloud.jobs.output.sink import claim
 from whenabouts_cloud.jobs.runner import run
@@ -63,3 +67,18 @@ def test_a_signal_ends_the_wait_for_a_landing(tmp_path):
         rest = process.stderr.read()
     assert "landing.waiting" in first
     assert (process.returncode, rest) == (0, "")
+
+
+@pytest.mark.parametrize("once", [["--once"], []])
+def test_an_object_store_that_does_not_answer_is_told_in_one_line(tmp_path, monkeypatch, once):
+    """Before Spark is started."""
+    with socket.socket() as taken:  # nobody listens there
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    for name, value in variables(port).items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "rules.wa").write_text(NEAR.text(), encoding="utf-8")
+    options = ["--landing", "s3://none/landing", "--rule", tmp_path / "rules.wa", "--out", tmp_path / "out"]
+    done = CliRunner().invoke(main, ["correlate", *map(str, options), *once])
+    assert done.exit_code == 1, done.output
+    assert "Error: landing s3://none/landing: cannot be reached (" in done.output
