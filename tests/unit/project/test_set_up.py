@@ -199,8 +199,9 @@ def test_one_failure_ends_the_others(tmp_path):
     assert not never.exists()
 
 
-def test_on_a_terminal_a_bar_moves_with_what_pip_is_at(tmp_path):
+def test_on_a_terminal_a_bar_moves_with_what_pip_is_at(tmp_path, monkeypatch):
     """The name of the stage, a bar without an end, and pip's newest line."""
+    monkeypatch.setenv("TERM", "xterm")  # on a dumb terminal nothing moves
     seen = io.StringIO()
     go = tmp_path / "go"
     code = f"import os, time\nprint('Collecting numba==0.61')\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
