@@ -23,7 +23,7 @@ from whenabouts_protocol.topics import is_name
 DAYS = 365
 BROKER_FILE = "broker.toml"
 TLS_PORT = 8883
-RELOAD = "let mosquitto read its files again: pkill -HUP mosquitto, or systemctl reload mosquitto"
+RESTART = "restart mosquitto, so that it reads its files again: systemctl restart mosquitto (its sessions are kept)"
 
 _dir = click.option(
     "--dir", "folder", required=True, type=click.Path(path_type=Path, file_okay=False), help="Folder of the authority.",
@@ -310,7 +310,7 @@ def _tell_brokers(ca: AuthorityFolder, access_changed: bool) -> None:
     for problem in ca.unreachable:
         click.echo(f"not written: {problem}; run `enrol broker` for it again, or copy its files", err=True)
     if access_changed and ca.register.brokers:
-        click.echo(RELOAD)
+        click.echo(RESTART)
 
 
 def _phrase(path: Path | None) -> bytes | None:
