@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from spark.background import Ended, Process
+from spark.every_engine import RULES
 from support.cloud.s3 import BUCKET, s3_server, variables
 from whenabouts_cloud.cli import main
 from whenabouts_cloud.jobs.session.session import start_session
@@ -39,6 +40,14 @@ def bucket(s3_port):
     """The URI of a bucket; its server starts when the first test asks for it."""
     with s3_server(s3_port):
         yield f"s3://{BUCKET}"
+
+
+@pytest.fixture
+def places(tmp_path, bucket, monkeypatch):
+    """The URIs of a landing and of results; rules of all engines are in tmp_path, as is the state of the user's programs."""
+    (tmp_path / "rule.wa").write_text(RULES, encoding="utf-8")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return f"{bucket}/{tmp_path.name}/landing", f"{bucket}/{tmp_path.name}/out"
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 
 from reference.latwin import simulate
 from spark.cases import same_rows, sides
-from support.cep.landing import as_matches, expected, random_readings
+from support.cep.landing import STREAMS, as_matches, expected, random_readings
+from support.cloud.bucket import BucketLanding
 from support.latwin.states import choices, emitted, states_of
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.rules import load_rules
@@ -64,3 +65,9 @@ def check(folder, tags, states, rules=None):
     assert as_matches(pq.read_table(out / "matches")) == expected(rules.cep_rules[0], tags)
     assert emitted(pq.read_table(out / "verdicts" / "together")) == choices(states, 3)
     return defined(rules, tags, states)
+
+
+def watermark_bucket(landing: BucketLanding, us):
+    """Land watermarks of every gateway in a bucket."""
+    landing.watermark(dict.fromkeys(READERS, us), STREAMS)
+    landing.watermark(dict.fromkeys(GROUP, us), [f"s{n}/state" for n in range(3)])

@@ -1,4 +1,4 @@
-"""Jobs that deliver their results while they run, to real servers (`whenabouts_cloud.jobs.runner`)."""
+"""Jobs that deliver their results while they run, to real servers (`whenabouts_cloud.jobs.running_work`)."""
 
 from collections import Counter
 

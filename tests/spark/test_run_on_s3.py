@@ -3,29 +3,12 @@
 import time
 from itertools import count
 
-import pytest
-
 from spark.background import Process
-from spark.every_engine import GROUP, READERS, RULES, check, defined, every_kind, published
-from support.cep.landing import STREAMS
+from spark.every_engine import check, defined, every_kind, published, watermark_bucket
 from support.cloud.bucket import BucketLanding, copied
 from support.latwin.states import FOREVER_US
 from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.rules import load_rules
-
-
-@pytest.fixture
-def places(tmp_path, bucket, monkeypatch):
-    """The URIs of a landing and of results; a rule file is in tmp_path, as is the state of the user's programs."""
-    (tmp_path / "rule.wa").write_text(RULES, encoding="utf-8")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return f"{bucket}/{tmp_path.name}/landing", f"{bucket}/{tmp_path.name}/out"
-
-
-def watermark_all(landing, us):
-    """Of every gateway."""
-    landing.watermark(dict.fromkeys(READERS, us), STREAMS)
-    landing.watermark(dict.fromkeys(GROUP, us), [f"s{n}/state" for n in range(3)])
 
 
 def counted(uri, folder, number):
@@ -39,7 +22,7 @@ def test_once_from_a_bucket_into_a_bucket(places, tmp_path):
     writer = BucketLanding(landing)
     for n in range(3):
         writer.land([*tags[n::3], *states[n::3]])
-    watermark_all(writer, FOREVER_US)
+    watermark_bucket(writer, FOREVER_US)
     writer.land(tags[:1])
     Store.at(landing).write("hour=2026-11-20T18/part-00000006.parquet", b"damaged")
     for number in range(2):
@@ -66,7 +49,7 @@ def test_killed_while_files_arrive_in_a_bucket_every_rule_ends_with_its_definiti
     wanted = defined(load_rules(tmp_path / "rule.wa"), tags, states)
     last, numbers = Process(tmp_path, command="run", landing=landing, out=out), count()
     last.wait_for("Watching")
-    watermark_all(writer, FOREVER_US)
+    watermark_bucket(writer, FOREVER_US)
     last.until(lambda: counted(out, tmp_path, next(numbers)) == wanted)
     assert last.stop() == 0, "\n".join(last.err)
     check(copied(out, tmp_path / "end" / "out").parent, tags, states, tmp_path / "rule.wa")

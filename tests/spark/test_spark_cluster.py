@@ -14,8 +14,7 @@ import pytest
 from spark.background import Process
 from spark.cases import random_readings, same_rows, sides
 from spark.cluster import Cluster, ConnectServer
-from spark.every_engine import GROUP, READERS, RULES, check, defined, every_kind, published
-from support.cep.landing import STREAMS
+from spark.every_engine import check, defined, every_kind, published, watermark_bucket
 from support.cloud.bucket import BucketLanding, copied
 from support.cloud.landing import land
 from support.latwin.states import FOREVER_US
@@ -36,20 +35,6 @@ def cluster(tmp_path_factory):
     made.stop()
 
 
-@pytest.fixture
-def places(tmp_path, bucket, monkeypatch):
-    """The URIs of a landing and of results; a rule file is in tmp_path, as is the state of the user's programs."""
-    (tmp_path / "rule.wa").write_text(RULES, encoding="utf-8")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return f"{bucket}/{tmp_path.name}/landing", f"{bucket}/{tmp_path.name}/out"
-
-
-def watermark_all(landing, us):
-    """Of every gateway."""
-    landing.watermark(dict.fromkeys(READERS, us), STREAMS)
-    landing.watermark(dict.fromkeys(GROUP, us), [f"s{n}/state" for n in range(3)])
-
-
 @pytest.mark.deep
 def test_a_batch_of_three_engines_is_the_definition_though_a_worker_is_killed(cluster, places, tmp_path):
     """Landing and results on S3; the tasks of the killed worker are repeated by the other one."""
@@ -57,7 +42,7 @@ def test_a_batch_of_three_engines_is_the_definition_though_a_worker_is_killed(cl
     writer = BucketLanding(landing)
     for n in range(4):
         writer.land([*tags[n::4], *states[n::4]])
-    watermark_all(writer, FOREVER_US)
+    watermark_bucket(writer, FOREVER_US)
     job = Process(tmp_path, "--once", "--json", "--master", cluster.address, command="run", landing=landing, out=out)
     job.wait_for("spark.started")
     time.sleep(4)  # the moment of the kill is amid the first of several results
@@ -83,7 +68,7 @@ def test_a_stream_of_three_engines_is_the_definition_though_a_worker_is_killed(c
     for some in parts:
         writer.land(some)
         time.sleep(1)
-    watermark_all(writer, FOREVER_US)
+    watermark_bucket(writer, FOREVER_US)
     wanted, numbers = defined(load_rules(tmp_path / "rule.wa"), tags, states), count()
 
     def all_there():

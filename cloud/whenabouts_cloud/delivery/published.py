@@ -18,6 +18,9 @@ from whenabouts_cloud.landing.store import COPIED, Store
 
 PART_ROWS = 1000  # results that a target is given at a time; its memory is bounded by them
 FOLDER = "batch="
+INPUT = (
+    "_input.json"  # digest of the input of a batch; in an object store written last, so a batch with it is published
+)
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ def numbers_after(out: Store, delivered: int) -> list[int]:
     """
     found = (one.name.removeprefix(FOLDER) for one in out.entries() if one.name.startswith(FOLDER))
     numbers = sorted(number for number in map(int, filter(str.isdecimal, found)) if number > delivered)
-    if numbers and out.local is None and out.sizes([f"{folder_of(numbers[-1])}/_input.json"]) == [None]:
+    if numbers and out.local is None and out.sizes([f"{folder_of(numbers[-1])}/{INPUT}"]) == [None]:
         numbers.pop()
     return numbers
 

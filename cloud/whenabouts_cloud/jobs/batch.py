@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
 from whenabouts_cloud.jobs.engines.engine import AnyRule, EngineJob, Ints, Routed, TimeSlab
-from whenabouts_cloud.jobs.output.checkpoint import Place
+from whenabouts_cloud.jobs.output.output_place import Place
 from whenabouts_cloud.jobs.output.sink import ResultSink
 from whenabouts_cloud.jobs.output.task_files import WRITTEN, Write
 from whenabouts_cloud.jobs.reading.packing import Packing, by_shard, tables_of

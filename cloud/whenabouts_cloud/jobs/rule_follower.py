@@ -18,7 +18,7 @@ from whenabouts_cloud.rules.current import RunningRules
 from whenabouts_protocol.logs import Log
 
 if TYPE_CHECKING:
-    from whenabouts_cloud.jobs.output.checkpoint import Place
+    from whenabouts_cloud.jobs.output.output_place import Place
 
 log = Log(__name__)
 

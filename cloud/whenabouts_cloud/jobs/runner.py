@@ -8,46 +8,36 @@ results. Several works share the session; each has its own query and folder.
 import contextlib
 import errno
 import functools
-import json
 import logging
 import os
 import sys
 import tempfile
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
-from whenabouts_cloud.delivery.cursor import DamagedCursorError
-from whenabouts_cloud.delivery.deliveries import Deliveries, check_tables
-from whenabouts_cloud.delivery.targets import chosen
+from whenabouts_cloud.delivery.deliveries import check_tables
 from whenabouts_cloud.delivery.uri import TargetError
-from whenabouts_cloud.jobs.metrics import Tally, delivery_metrics, metrics, total
+from whenabouts_cloud.jobs.metrics import Tally, delivery_metrics, metrics
+from whenabouts_cloud.jobs.running_work import POLL_S, Printer, RunningWork
 from whenabouts_cloud.jobs.stage_progress import Show, stage_progress
-from whenabouts_cloud.jobs.unmatched import Landed
-from whenabouts_cloud.jobs.work import Notice, Options, Work
-from whenabouts_cloud.landing.store import Store
+from whenabouts_cloud.jobs.work import Options, Work
 from whenabouts_cloud.metrics_file import MetricsFile
 from whenabouts_cloud.orderly_end import hear, orderly_end
 from whenabouts_cloud.progress import progress, progress_lines
-from whenabouts_cloud.rules import Rule
 from whenabouts_protocol.logs import Log, write_logs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 log = Log(__name__)
 
 NO_SPACE = os.strerror(errno.ENOSPC)  # in errors of Python and of Java
-POLL_S = 0.2  # how soon a signal, a failed query or a new landing is noticed
-REMOTE_POLL_S = 2.0  # the same, of a landing in an object store
+REMOTE_POLL_S = 2.0  # how soon a new landing in an object store is noticed
 METRICS_S = 2.0  # the lag changes even while nothing lands
-MOST_LOGGED = 10_000  # notices remembered, so that each is logged once
 STOP_WAIT_S = (
     30.0  # a micro-batch under way is given this long before it is interrupted (and repeated at the next start)
 )
@@ -61,35 +51,16 @@ def run(works: Sequence[Work], options: Options, named: bool = False) -> None:
     job.once() if options.once else job.follow()
 
 
-class _Printer:
-    """stdout, shared by the threads of several queries; the lines of one call stay together."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
-    def print(self, lines: Iterable[str]) -> bool:
-        """Print results; False if the reader of stdout has gone, as with `| head`; they stay in the output folder."""
-        with self._lock:
-            try:
-                for line in lines:
-                    sys.stdout.write(line + "\n")
-                sys.stdout.flush()
-            except BrokenPipeError:
-                sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-                return False
-        return True
-
-
 class _Run:
     """One run of a command."""
 
     def __init__(self, works: Sequence[Work], options: Options, named: bool) -> None:
         write_logs(options.log_format, "warning" if options.quiet else "info")
         _set_java_log_level(logging.WARNING)
-        self._options, printer = options, _Printer()
+        self._options, printer = options, Printer()
         self._stopping, self._interrupted = threading.Event(), threading.Event()
         self._spark: SparkSession | None = None
-        self._parts = [_Part(work, options, printer, self._stopping.set, named) for work in works]
+        self._parts = [RunningWork(work, options, printer, self._stopping.set, named) for work in works]
         self._check_targets()
         self._metrics = None if options.metrics_file is None else MetricsFile(options.metrics_file)
         self._written: tuple[float, list[Tally]] = (0.0, [])
@@ -114,7 +85,7 @@ class _Run:
             problems = self._delivered(None)
         self._end(problems)
 
-    def _compute(self, part: "_Part", spark: "SparkSession") -> None:
+    def _compute(self, part: "RunningWork", spark: "SparkSession") -> None:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
@@ -139,7 +110,7 @@ class _Run:
             ) from None
         part.take(*result)
 
-    def _mended(self, part: "_Part", error: Exception) -> bool:
+    def _mended(self, part: "RunningWork", error: Exception) -> bool:
         """True if Spark could not read files, which are known and left out now."""
         from whenabouts_cloud.jobs.output.left_out import UNREADABLE, damaged_in
 
@@ -167,9 +138,19 @@ class _Run:
                 "results, not this program, so jobs that follow a landing need another master: local, spark://, yarn or k8s://"
             )
         self._claim("streaming")
+        self._warn_of_checkpoint()
         with orderly_end(self._stop, END_S):
             if self._landing_is_there():
                 self._follow()
+
+    def _warn_of_checkpoint(self) -> None:
+        """The workers of a cluster write the checkpoint too; beside results in a folder they reach it like those."""
+        out, master = self._options.out, self._options.master
+        if out.store.local is None and out.named is None and not master.startswith("local"):
+            log.warning(
+                "checkpoint.local", "Spark's state is in a folder that all its machines must share; name one: --checkpoint",
+                folder=out.checkpoint.uri, master=master,
+            )  # fmt: skip
 
     def _follow(self) -> None:
         from py4j.protocol import Py4JError
@@ -347,194 +328,3 @@ def _set_java_log_level(level: int) -> None:
     """Log messages of the bridge to Java from this level on; below, it reports each of its connections."""
     logging.getLogger("py4j").setLevel(level)
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL + 1)  # errors of `publish`, which end the query
-
-
-class _Part:
-    """One work of a run: its query, its counts, and the notices that it has logged.
-
-    `tally` is immutable; the thread of the query replaces it after each micro-batch.
-    """
-
-    def __init__(
-        self, work: Work, options: Options, printer: _Printer, unread: Callable[[], None], named: bool
-    ) -> None:
-        self._work, self._shards, self._printer, self._unread = work, options.shards, printer, unread
-        inner = work.out.store.uri.removeprefix(options.out.store.uri).strip("/")
-        self.output = inner or work.out.store.uri.rpartition("/")[2]
-        self._line: Callable[[dict[str, Any]], str] = json.dumps
-        if not options.as_json:
-            self._line = (lambda row: f"{row['rule']}  {work.line(row)}") if named else work.line
-        self.tally = Tally(self.output, work.unit, work.problem_texts)
-        self._logged: set[str] = set()
-        self._landed = Landed(options.landing)
-        self._query: StreamingQuery | None = None
-        self.failure: Exception | None = None
-        self._landing_folder, self._left_out = options.landing.uri, list[str]()
-        self.unit = work.unit
-        try:
-            into = {rule.name: [x for x in (chosen(uri, kind) for kind, uri in rule.into) if x] for rule in work.rules}
-            self.deliveries = Deliveries(work.out.store, work.unit, options.to, into)
-        except TargetError as error:
-            raise click.UsageError(str(error)) from None
-
-    def claim(self, mode: str) -> None:
-        """Bind the output folder to the rules.
-
-        Raises:
-            WrongOutputError: it belongs to other rules.
-            LostCheckpointError: its checkpoint does not know its newest results.
-        """
-        from whenabouts_cloud.jobs.output.checkpoint import check_checkpoint
-        from whenabouts_cloud.jobs.output.sink import claim
-
-        if self._work.claim and mode == "streaming":
-            self._work.claim()
-        else:
-            claim(self._work.out, self._work.rules, mode, self._shards)
-        if mode == "streaming":
-            check_checkpoint(self._work.out)
-
-    def compute(self, spark: "SparkSession") -> tuple[Store, list[dict[str, Any]], float]:
-        """Compute and publish the result; return its folder, the counts of each group, and the seconds taken."""
-        began_s = time.monotonic()
-        folder, counts = self._work.once(spark, self._left_out)
-        return folder, counts, time.monotonic() - began_s
-
-    def take(self, folder: Store, counts: list[dict[str, Any]], seconds: float) -> None:
-        """Count and print a computed result."""
-        self.tally = self.tally.after(counts, seconds)
-        self._log_once([notice for one in counts for notice in self._work.notices(one)])
-        self._print(folder)
-
-    def deliver(self, complete: bool = False) -> None:
-        """Begin to deliver; complete: a result that replaces earlier ones."""
-        try:
-            self.deliveries.start(complete)
-        except DamagedCursorError as error:
-            raise click.ClickException(str(error)) from None
-
-    def start(self, spark: "SparkSession") -> None:
-        """Start the query."""
-        self.failure = None
-        self.tally = self.tally.restarted({rule.name for rule in self._rules()})
-        self._query = self._work.follow(spark, self._report, self._fail)
-
-    def renew(self, spark: "SparkSession") -> None:
-        """Restart the query if its rules have changed."""
-        if self._query is not None and self._work.changed():
-            self._query.stop()
-            self.start(spark)
-
-    def ended(self, spark: "SparkSession", within_s: float) -> bool:
-        """Return True if the query ends within this time; after damaged files it is started again without them.
-
-        Raises:
-            StreamingQueryException: it has failed.
-        """
-        from pyspark.errors import StreamingQueryException
-
-        from whenabouts_cloud.jobs.output.left_out import DamagedInputError
-
-        try:
-            return self._query is None or bool(self._query.awaitTermination(within_s))  # type: ignore[arg-type]
-        except StreamingQueryException:
-            if not isinstance(self.failure, DamagedInputError):
-                raise
-            self._leave_out(self.failure.problems)
-            self.start(spark)
-            return False
-
-    def leave_out(self, damaged: Mapping[str, str]) -> bool:
-        """Let `compute` leave out these files; return True if some were not left out before."""
-        new = {name: problem for name, problem in damaged.items() if name not in self._left_out}
-        self._leave_out(new)
-        return bool(new)
-
-    def _leave_out(self, problems: Mapping[str, str]) -> None:
-        self._left_out += problems
-        self.tally = replace(self.tally, damaged_files=self.tally.damaged_files + len(problems))
-        for name, problem in problems.items():
-            cure = f"whenabouts-cloud landing check --landing {self._landing_folder} --repair"
-            log.warning("landing.damaged", f"{name}: {problem}; left out. Run: {cure}", output=self.output, file=name)
-
-    def finish(self, deadline_s: float) -> None:
-        """Stop the query, after its running micro-batch if that ends before the deadline."""
-        query = self._query
-        if query is None:
-            return
-        while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline_s:
-            time.sleep(POLL_S)
-        query.stop()
-
-    def summary(self) -> None:
-        """Log the totals of all batches, and again the streams without readings."""
-        self._logged.clear()
-        self._log_unmatched()
-        had, unit = self.tally.total(), self._work.unit
-        silent = sorted(set().union(*self.tally.silent().values()))
-        names = f"; silent gateways: {', '.join(silent)}" if silent else ""
-        log.info(
-            "job.summary",
-            f"{had['readings']} readings, {had['repeats']} repeats dropped, {had[unit]} {unit}"
-            f"{self._problems(had)}{names}",
-            output=self.output, readings=had["readings"], repeats=had["repeats"], results=had[unit],
-            late=had["late"], batches=self.tally.batches, silent=len(silent), damaged_files=self.tally.damaged_files,
-        )  # fmt: skip
-
-    def _fail(self, error: Exception) -> None:
-        self.failure = error
-
-    def _report(self, number: int, published: Store | None, counts: list[dict[str, Any]], seconds: float) -> None:
-        self.tally = self.tally.after(counts, seconds)
-        silent = sorted(set().union(*self.tally.silent().values()))
-        text = "Gateway {} is silent: no longer waited for"
-        self._log_once([Notice("gateway.silent", text.format(name), "gateway", name) for name in silent])
-        self._log_once([notice for one in counts for notice in self._work.notices(one)])
-        self._log_unmatched()
-        self._log_batch(number, counts, seconds)
-        if published is not None:
-            self.deliveries.published(number)
-            self._print(published)
-
-    def _log_batch(self, number: int, counts: list[dict[str, Any]], seconds: float) -> None:
-        """Log a batch that had readings; batches of watermarks only occur several times a second."""
-        had, unit = total(counts), self._work.unit
-        if not had["readings"]:
-            return
-        kept = sum(one["rows_kept"] for one in counts)
-        log.info(
-            "batch.done",
-            f"Batch {number}: {had['readings']} readings, {had[unit]} {unit}, {kept} kept{self._problems(had)}",
-            output=self.output, batch=number, readings=had["readings"], results=had[unit], kept=kept,
-            late=had["late"], seconds=round(seconds, 3),
-        )  # fmt: skip
-
-    def _log_once(self, notices: Sequence[Notice]) -> None:
-        """Log each notice once, not again with each late heartbeat."""
-        if len(self._logged) > MOST_LOGGED:
-            self._logged.clear()
-        for notice in sorted(set(notices)):
-            if notice.text not in self._logged:
-                log.warning(notice.event, notice.text, output=self.output, **{notice.name: notice.value})
-                self._logged.add(notice.text)
-
-    def _log_unmatched(self) -> None:
-        """Log the streams without readings so far, each once."""
-        for stream, text in self._landed.unmatched(self._rules()).items():
-            name = f"stream {stream}"
-            if name not in self._logged:
-                self._logged.add(name)
-                log.warning("stream.unknown", text, output=self.output, stream=stream)
-
-    def _rules(self) -> Sequence[Rule]:
-        return self._work.running() if self._work.running else self._work.rules
-
-    def _problems(self, counts: Counter[str]) -> str:
-        return "".join(f", {counts[x]} {text}" for x, text in self._work.problem_texts.items() if counts[x])
-
-    def _print(self, folder: Store) -> None:
-        from whenabouts_cloud.jobs.output.sink import read_results
-
-        if not self._printer.print(map(self._line, read_results(folder))):
-            log.info("stdout.closed", "The reader of stdout has gone; results stay in the folder", folder=folder.uri)
-            self._unread()

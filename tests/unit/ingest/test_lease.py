@@ -2,7 +2,6 @@
 
 import pytest
 
-from support.cloud.s3 import BUCKET, s3_server
 from support.cloud.s3_proxy import s3_proxy
 from whenabouts_cloud.ingest import lease as lease_module
 from whenabouts_cloud.ingest.lease import PATH, Decision, Lease, LeaseHeld, LeaseLost, Value, Watch, acquire
@@ -12,15 +11,9 @@ from whenabouts_cloud.landing.store import Store
 LONG_S = 3600.0
 
 
-@pytest.fixture(scope="module")
-def bucket():
-    with s3_server():
-        yield f"s3://{BUCKET}"
-
-
 @pytest.fixture
-def store(bucket, request):
-    return Store.at(f"{bucket}/{request.node.name.replace('[', '-').rstrip(']')}")
+def store(bucket_store):
+    return bucket_store
 
 
 @pytest.fixture

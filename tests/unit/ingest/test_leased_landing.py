@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from support.cloud.ingest import NOW_US, at, batch, birth, heartbeat, reading
-from support.cloud.s3 import BUCKET, s3_server
+from support.cloud.s3 import BUCKET
 from support.cloud.s3_proxy import s3_proxy
 from whenabouts_cloud.ingest import dead_letter_files as files_module
 from whenabouts_cloud.ingest import landing_writer as landing_module
@@ -30,15 +30,9 @@ HOUR = "2026-09-21T14"
 LEASE_S = 30.0
 
 
-@pytest.fixture(scope="module")
-def bucket():
-    with s3_server():
-        yield f"s3://{BUCKET}"
-
-
 @pytest.fixture
-def store(bucket, request):
-    return Store.at(f"{bucket}/{request.node.name.replace('[', '-').rstrip(']')}")
+def store(bucket_store):
+    return bucket_store
 
 
 @pytest.fixture(autouse=True)

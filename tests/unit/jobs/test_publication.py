@@ -4,7 +4,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.cloud.s3 import BUCKET, s3_server
 from whenabouts_cloud.delivery.published import numbers_after
 from whenabouts_cloud.jobs.output import sink as sink_module
 from whenabouts_cloud.jobs.output.output_place import Output
@@ -23,15 +22,8 @@ CHANGING = ("write", "move", "remove", "remove_folder")  # of an object store
 TARGET = batch_folder(3)
 
 
-@pytest.fixture(scope="module")
-def bucket():
-    with s3_server():
-        yield f"s3://{BUCKET}/results"
-
-
-@pytest.fixture(params=["folder", "bucket"])
-def out(request, tmp_path):
-    place = tmp_path / "out" if request.param == "folder" else f"{request.getfixturevalue('bucket')}/{tmp_path.name}"
+@pytest.fixture
+def out(place):
     return Store.at(place)
 
 

@@ -1,4 +1,4 @@
-"""A run of works before Spark is needed (`jobs.runner`); tests of jobs on Spark run the rest."""
+"""A run of works before Spark is needed (`jobs.runner`, `jobs.running_work`); tests of jobs on Spark run the rest."""
 
 import socket
 import subprocess
@@ -82,3 +82,32 @@ def test_an_object_store_that_does_not_answer_is_told_in_one_line(tmp_path, monk
     done = CliRunner().invoke(main, ["correlate", *map(str, options), *once])
     assert done.exit_code == 1, done.output
     assert "Error: landing s3://none/landing: cannot be reached (" in done.output
+
+
+@pytest.mark.parametrize(
+    ("more", "warned"), [([], True), (["--checkpoint", "c"], False), (["--master", "local"], False)]
+)
+def test_a_checkpoint_that_workers_of_a_cluster_may_not_reach_is_warned_of(tmp_path, bucket, monkeypatch, more, warned):
+    """With results in an object store it is in a folder of this machine, unless one is named."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "rules.wa").write_text(NEAR.text(), encoding="utf-8")
+    out = f"{bucket}/{tmp_path.name}/out"
+    options = [
+        "--landing",
+        tmp_path / "none",
+        "--rule",
+        tmp_path / "rules.wa",
+        "--out",
+        out,
+        "--master",
+        "spark://none:1",
+    ]
+    command = [sys.executable, "-m", "whenabouts_cloud.cli", "correlate", *map(str, options), *more]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        assert process.stderr is not None
+        lines = iter(process.stderr.readline, "")
+        said = [next(line for line in lines if " checkpoint.local " in line or " landing.waiting " in line)]
+        process.terminate()
+        process.stderr.read()
+    assert (f"checkpoint.local folder={tmp_path}/state/whenabouts/checkpoints/" in said[0]) is warned
+    assert process.returncode == 0

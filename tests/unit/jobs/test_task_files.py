@@ -71,7 +71,7 @@ def test_large_files_stay_parts_and_small_ones_share_one(files, tmp_path):
     some = outputs(FEW, 3, FEW + 5, 0, FEW - 1)
     words = files.collect(Frame(files.write, some))
     assert words.counts == [output.counts for output in some]
-    files.move(words.files[""], Store.at(tmp_path / "made"))
+    files.move(words.files[""], Store.at(tmp_path / "made"), RESULT)
     parts = sorted((tmp_path / "made").iterdir())
     assert [pq.read_metadata(part).num_rows for part in parts] == [FEW + 2, FEW, FEW + 5]
     table = pq.read_table(tmp_path / "made")
@@ -96,7 +96,7 @@ def test_what_a_task_wrote_that_spark_gave_up_is_in_no_result(files, tmp_path):
     words = files.collect(Again(files.write, outputs(2)))
     assert len(list(files.store.local.iterdir())) == 2
     assert not left & {file.name for file in files.store.local.iterdir()}
-    files.move(words.files[""], Store.at(tmp_path / "made"))
+    files.move(words.files[""], Store.at(tmp_path / "made"), RESULT)
     assert pq.read_table(tmp_path / "made").to_pylist() == matches(0, 2).to_pylist()
 
 
@@ -107,7 +107,7 @@ def test_a_folder_that_machines_do_not_share_is_reported(files, tmp_path):
     with pytest.raises(
         LostRowsError, match="found 2 rows, expected the 4 that were computed; on a cluster --out must be"
     ):
-        files.move(words.files[""], Store.at(tmp_path / "made"))
+        files.move(words.files[""], Store.at(tmp_path / "made"), RESULT)
     assert not (tmp_path / "made").exists()
 
 

@@ -2,19 +2,11 @@
 
 import pytest
 
-from support.cloud.s3 import BUCKET, s3_server
 from whenabouts_cloud.landing.store import Entry, Store
 
 
-@pytest.fixture(scope="module")
-def bucket():
-    with s3_server():
-        yield f"s3://{BUCKET}/store"
-
-
-@pytest.fixture(params=["folder", "bucket"])
-def store(request, tmp_path):
-    place = tmp_path / "store" if request.param == "folder" else f"{request.getfixturevalue('bucket')}/{tmp_path.name}"
+@pytest.fixture
+def store(place):
     return Store.at(place)
 
 

@@ -12,14 +12,13 @@ micro-batch that has published nothing.
 import json
 from collections.abc import Iterator
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from whenabouts_cloud.jobs.output.output_place import Output
+from whenabouts_cloud.delivery.published import FOLDER
+from whenabouts_cloud.jobs.output.output_place import Output, Place
 from whenabouts_cloud.jobs.output.task_files import EFFECTS, LATE, RESULTS
 from whenabouts_cloud.landing.store import Store
 
-Place = Path | Store | Output
 NONE = "-"  # in a file of offsets: nothing is known of the source
 
 
@@ -102,7 +101,7 @@ def _begin_again(out: Output) -> str:
 def _published(out: Store) -> Iterator[int]:
     """Numbers of the micro-batches that have results or a side output."""
     for folder in (RESULTS, LATE, EFFECTS):
-        names = (one.name.removeprefix("batch=") for one in out.entries(folder) if one.name.startswith("batch="))
+        names = (one.name.removeprefix(FOLDER) for one in out.entries(folder) if one.name.startswith(FOLDER))
         yield from (int(name) for name in names if name.isdecimal())
 
 

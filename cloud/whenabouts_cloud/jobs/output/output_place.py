@@ -66,3 +66,7 @@ class Output:
 
     def __str__(self) -> str:
         return self.store.uri
+
+
+Place = Path | Store | Output
+"""An output, or where it is with the usual checkpoint."""

@@ -17,11 +17,11 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from whenabouts_cloud.delivery.published import INPUT
 from whenabouts_cloud.durable import make_folder, sync, write_durably
 from whenabouts_cloud.jobs.output.task_files import TaskFiles
 from whenabouts_cloud.landing.store import Store
 
-INPUT = "_input.json"  # in the folder of a batch
 MADE, EARLIER = ".tmp-batch", ".tmp-earlier"
 
 

@@ -16,15 +16,15 @@
 Readers of OUT ignore names that begin with "_" or ".". The small files of a batch are merged into one part; each large file
 is a part as its task wrote it.
 
-The files of a micro-batch appear at once (`publication`); the side output is published first.
-Spark repeats an uncommitted micro-batch with the same number and the same input; if its folder exists already, the repeated
-output is discarded. The repetition is still computed, because computing it commits the state of the batch.
+The files of a micro-batch appear at once (`publication`); the side output is published first. Spark repeats an uncommitted
+micro-batch with the same number and the same input; if its folder exists already, the repeated output is discarded. The
+repetition is still computed, because computing it commits the state of the batch.
 
 Spark does not sync its checkpoint. The sink does, before results appear, so that after a power cut no folder is newer than
 the checkpoint. If the digest of the input differs all the same, the query ends and says what to do (`checkpoint`).
 
-The first batch is published even without results: from then on OUT can be read and has its schema. On a
-cluster a folder must be shared by all machines: the sink checks that the files hold as many rows as workers wrote.
+The first batch is published even without results: from then on OUT can be read and has its schema. On a cluster a folder
+must be shared by all machines: the sink checks that the files hold as many rows as workers wrote.
 """
 
 import json
@@ -36,16 +36,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whenabouts_cloud.delivery.published import FOLDER, folder_of, parquet_in
 from whenabouts_cloud.durable import make_folder, sync_file_system
 from whenabouts_cloud.jobs.output.checkpoint import (
     Input,
-    Place,
     check_same_input,
     checkpoint_of,
     input_of,
 )
 from whenabouts_cloud.jobs.output.left_out import UNREADABLE, LeftOut
-from whenabouts_cloud.jobs.output.output_place import Output
+from whenabouts_cloud.jobs.output.output_place import Output, Place
 from whenabouts_cloud.jobs.output.publication import digest_in, publication
 from whenabouts_cloud.jobs.output.task_files import EFFECTS, LATE, RESULTS, Make, TaskFiles, TaskRecords
 from whenabouts_cloud.landing.history import History, readings_of
@@ -91,9 +91,8 @@ class ResultSink:
         self._output = Output.at(out)
         self._out = self._output.store
         self._report, self._failed = report, failed
-        self._files = TaskFiles(
-            Store.at(self._out.local.resolve() if self._out.local else self._out).at_folder(TASK_FILES)
-        )
+        shared = self._out if self._out.local is None else Store.at(self._out.local.resolve())
+        self._files = TaskFiles(shared.at_folder(TASK_FILES))
         self._published = publication(self._out, self._files, schema)
         self._begun = False  # something is published
         if self._out.local is not None:
@@ -147,7 +146,7 @@ class ResultSink:
             self._report(batch_id, published, records.counts, time.monotonic() - began_s)
 
     def _has_begun(self) -> bool:
-        self._begun = self._begun or any(one.name.startswith("batch=") for one in self._out.entries())
+        self._begun = self._begun or any(one.name.startswith(FOLDER) for one in self._out.entries())
         return self._begun
 
     def _computed(self, frame: "DataFrame", read: Input) -> TaskRecords:
@@ -174,14 +173,13 @@ class ResultSink:
 
 def batch_folder(batch_id: int, side_output: str = RESULTS) -> str:
     """Return the folder in an output that publishes the results of a micro-batch, or a side output of it."""
-    name = f"batch={batch_id:08d}"
-    return f"{side_output}/{name}" if side_output else name
+    return f"{side_output}/{folder_of(batch_id)}" if side_output else folder_of(batch_id)
 
 
 def read_results(folder: Path | Store) -> Iterator[dict[str, Any]]:
     """Yield the results of a published folder, each a dictionary of columns."""
     place = Store.at(folder)
-    for name in sorted(one.name for one in place.entries() if one.name.endswith(".parquet")):
+    for name in parquet_in(place):
         with place.open(name) as file:
             for rows in pq.ParquetFile(file).iter_batches():
                 yield from rows.to_pylist()

@@ -70,7 +70,7 @@ class TaskFiles:
                 records.files.setdefault(name, {})[file] = rows
         return records
 
-    def move(self, files: Mapping[str, int], into: Store, schema: pa.Schema | None = None) -> None:
+    def move(self, files: Mapping[str, int], into: Store, schema: pa.Schema) -> None:
         """Move these files into a new folder, merging small ones; without any, write an empty one of this schema.
 
         Raises:
@@ -89,7 +89,7 @@ class TaskFiles:
             self.store.move(name, into, f"part-{number + 1:05d}.parquet")
         few = [self._read(name) for name in files if name not in large]
         if few or not large:
-            _write(into, "part-00000.parquet", pa.concat_tables(few) if few else schema.empty_table())  # type: ignore[union-attr]
+            _write(into, "part-00000.parquet", pa.concat_tables(few) if few else schema.empty_table())
 
     def clear(self) -> None:
         """Remove all files, also those of failed tasks."""

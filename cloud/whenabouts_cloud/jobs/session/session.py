@@ -19,7 +19,7 @@ import zipfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from whenabouts_cloud.jobs.session.java import java_home
@@ -49,6 +49,7 @@ def start_session(
 
     Raises:
         NoJavaError: no Java 17 or newer.
+        NoConnectError: a server of Spark Connect is named, and its client is not installed.
     """
     from pyspark.sql import SparkSession
 
@@ -93,20 +94,19 @@ def is_connect(master: str) -> bool:
 def _connected(master: str, name: str, shuffle_partitions: int, environment: Path | None) -> "SparkSession":
     """A session at a server of Spark Connect, which has no Java here, and no Spark context."""
     try:
-        from pyspark.sql.connect.session import SparkSession
+        from pyspark.sql.connect.session import SparkSession as ConnectSession
     except ImportError as error:
         raise NoConnectError(
             f"--master {master}: needs a package ({error}); run: pip install 'whenabouts[connect]'"
         ) from None
     settings = {name: value for name, value in _settings(shuffle_partitions).items() if name.startswith("spark.sql.")}
-    builder: Any = SparkSession.builder.remote(master).appName(name)
+    builder: Any = ConnectSession.builder.remote(master).appName(name)
     session: Any = builder.config(map=settings).getOrCreate()
     session.addArtifacts(_shipped(), pyfile=True)
     if environment is not None:
         session.addArtifacts(f"{environment}#{ENVIRONMENT}", archive=True)
         session.conf.set("spark.sql.execution.pyspark.python", f"{ENVIRONMENT}/bin/python")
-    connected: SparkSession = session
-    return connected  # type: ignore[return-value]
+    return cast("SparkSession", session)  # the same interface, of what these jobs call
 
 
 @contextlib.contextmanager
