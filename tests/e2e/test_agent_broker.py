@@ -142,11 +142,15 @@ def test_an_acknowledgement_of_what_was_never_sent_deletes_nothing(bench, gate, 
     boot = bench.wait_status("stored", lambda s: s["spool"]["readings"] == len(keys))["boot"]
     if process == "a later one":
         assert agent.stop() == 0
+    else:
+        agent.process.send_signal(signal.SIGSTOP)  # or it may send before the acknowledgement is there
     bench.broker.start()
     with witness(bench.broker.port) as seen:
         seen.acknowledge({boot: len(keys) - 1}, retain=True)
         if process == "a later one":
             bench.start_agent("gw")
+        else:
+            agent.process.send_signal(signal.SIGCONT)
         seen.wait("all of them", lambda: seen.keys() >= keys)
 
 

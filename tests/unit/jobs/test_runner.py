@@ -106,8 +106,10 @@ def test_a_checkpoint_that_workers_of_a_cluster_may_not_reach_is_warned_of(tmp_p
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         assert process.stderr is not None
         lines = iter(process.stderr.readline, "")
-        said = [next(line for line in lines if " checkpoint.local " in line or " landing.waiting " in line)]
+        said = [next(lines)]
+        while " landing.waiting " not in said[-1]:
+            said.append(next(lines))
         process.terminate()
         process.stderr.read()
-    assert (f"checkpoint.local folder={tmp_path}/state/whenabouts/checkpoints/" in said[0]) is warned
+    assert (f"checkpoint.local folder={tmp_path}/state/whenabouts/checkpoints/" in "".join(said)) is warned
     assert process.returncode == 0
