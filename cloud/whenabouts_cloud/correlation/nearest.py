@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whenabouts_cloud.landing.schema import plain_text
 from whenabouts_cloud.pattern.condition import Condition
 
 GUARD = 1e-9  # doubles err by less than 1e-15
@@ -36,7 +37,8 @@ def nearest(pairs: pa.Table, group: Ints, k: int, condition: Condition, shift_us
     certain = (b_max - a_min <= condition.hi_us) & (b_min - a_max >= condition.lo_us)
     probability = np.where(certain, 1.0, pairs["probability"].to_numpy())
     ranked = pa.table(
-        {"group": group, "likely": -probability, "distance": distance} | {name: pairs[name] for name in TIE_BREAK}
+        {"group": group, "likely": -probability, "distance": distance}
+        | {name: plain_text(pairs[name]) for name in TIE_BREAK}
     )
     order = pc.sort_indices(ranked, [(name, "ascending") for name in ranked.schema.names]).to_numpy()
     begin, end = _runs(group[order])

@@ -25,14 +25,16 @@ from whenabouts_cloud.landing import schema as landing
 from whenabouts_cloud.landing.schema import IDENTITY, STAMPED, plain_text
 from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.result_ids import Digests, digests, result_ids
+from whenabouts_cloud.rules.coverage import TEXT, encode, repeated, taken
 from whenabouts_cloud.rules.model import CorrelateRule
 
 READING = landing.of(*STAMPED)
 SIDE_COLUMNS = (*IDENTITY, "stream", "t_min", "t_max")
 
+_TYPES = {field.name: TEXT if pa.types.is_string(field.type) else field.type for field in READING}
 RESULT = pa.schema(
-    [("result_id", pa.string()), ("rule", pa.string()), ("key", pa.string())]
-    + [(f"{side}_{name}", READING.field(name).type) for side in "ab" for name in SIDE_COLUMNS]
+    [("result_id", pa.string()), ("rule", TEXT), ("key", TEXT)]
+    + [(f"{side}_{name}", _TYPES[name]) for side in "ab" for name in SIDE_COLUMNS]
     + [("probability", pa.float64())]
 )
 
@@ -125,19 +127,17 @@ def pair_rows(
     b, j = _used(b, j)
     at = np.stack([i, j + a.num_rows], axis=1)
     ids = result_ids(rule.name, np.concatenate([_digests(a), _digests(b)]), at)
-    a, b = a.take(pa.array(i)), b.take(pa.array(j))
-    a_key, b_key = plain_text(a["key"]), plain_text(b["key"])
-    shared = pc.if_else(pc.fill_null(pc.equal(a_key, b_key), False), a_key, pa.scalar(None, pa.string()))
-    columns = [ids, _repeated(rule.name, len(ids)), shared]
-    columns += [plain_text(side[name]) for side in (a, b) for name in SIDE_COLUMNS]
+    columns = [ids, repeated(rule.name, len(ids)), _shared_keys(rule, a["key"], b["key"], i, j)]
+    columns += [taken(side[name], rows) for side, rows in ((a, i), (b, j)) for name in SIDE_COLUMNS]
     return pa.table([*columns, pa.array(probability)], schema=RESULT)
 
 
 def unmatched_rows(rule: CorrelateRule, a: pa.Table) -> pa.Table:
     """Return readings of a that are in no pair as rows of RESULT."""
     ids = result_ids(rule.name, _digests(a), np.arange(a.num_rows)[:, None])
-    columns = [ids, _repeated(rule.name, len(ids)), plain_text(a["key"])]
-    columns += [plain_text(a[name]) for name in SIDE_COLUMNS]
+    every = np.arange(a.num_rows)
+    columns = [ids, repeated(rule.name, len(ids)), taken(a["key"], every)]
+    columns += [taken(a[name], every) for name in SIDE_COLUMNS]
     columns += [pa.nulls(a.num_rows, field.type) for field in RESULT][len(columns) :]
     return pa.table(columns, schema=RESULT)
 
@@ -150,13 +150,17 @@ def _used(side: pa.Table, at: npt.NDArray[np.int64]) -> tuple[pa.Table, npt.NDAr
 
 
 def _digests(side: pa.Table) -> Digests:
-    """Of identities. Site and gateway names have no spaces, so the joined text is unambiguous."""
-    texts = pc.binary_join_element_wise(*(side[name].cast(pa.string()) for name in IDENTITY), " ")
-    return digests(texts.to_pylist())
+    """Of identities."""
+    return digests([encode(side[name]) for name in ("site", "gateway")], _ints(side, "boot"), _ints(side, "seq"))
 
 
-def _repeated(text: str, count: int) -> pa.Array:
-    return pa.repeat(pa.scalar(text), count)
+def _shared_keys(rule: CorrelateRule, a: pa.ChunkedArray, b: pa.ChunkedArray, i: Any, j: Any) -> pa.Array:
+    """The key of both readings of each pair, null where they differ."""
+    a_keys = taken(a, i)
+    if rule.key_equal:
+        return a_keys
+    same = pc.fill_null(pc.equal(a_keys.cast(pa.string()), taken(b, j).cast(pa.string())), False)
+    return pc.if_else(same, a_keys.cast(pa.string()), pa.scalar(None, pa.string())).cast(TEXT)
 
 
 def _same_reading(a: pa.Table, b: pa.Table, i: Any, j: Any) -> npt.NDArray[np.bool_]:

@@ -52,6 +52,21 @@ def encode(column: Any) -> pa.DictionaryArray:
     return column.cast(pa.string()).dictionary_encode()
 
 
+def taken(column: pa.ChunkedArray, rows: Any) -> pa.Array:
+    """Rows of a column of numbers or texts; numpy takes them several times as fast as Arrow."""
+    if pa.types.is_integer(column.type):
+        return pa.array(column.to_numpy()[rows])
+    encoded = encode(column)
+    if encoded.null_count:
+        return encoded.take(pa.array(rows))
+    return pa.DictionaryArray.from_arrays(pa.array(encoded.indices.to_numpy()[rows]), encoded.dictionary)
+
+
+def repeated(text: str, count: int) -> pa.DictionaryArray:
+    """A column of one text."""
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), pa.array([text], pa.string()))
+
+
 def codes(column: pa.DictionaryArray) -> Ints:
     """The indices of an encoded column without nulls."""
     numbers: Ints = column.indices.to_numpy(zero_copy_only=False).astype(np.int64)

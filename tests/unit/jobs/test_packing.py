@@ -114,7 +114,7 @@ TIMES = [INT64_MIN, EPOCH_US - 1, EPOCH_US, EPOCH_US + 5_000_000, INT64_MAX]
 def slabs():
     """All of time in three slabs."""
     reach = reach_us(NEAR)[0]
-    return [TimeSlab(0, low, high, reach) for low, high in itertools.pairwise(BORDERS)]
+    return [TimeSlab(low, high, reach) for low, high in itertools.pairwise(BORDERS)]
 
 
 def test_a_reading_of_a_is_in_one_slab_and_all_that_it_can_pair_with_in_the_same(slabs):
@@ -135,7 +135,7 @@ def test_a_reading_of_a_is_in_one_slab_and_all_that_it_can_pair_with_in_the_same
 def test_a_slab_has_the_events_that_matches_beginning_in_it_may_need():
     """An event as far behind the slab as a window reaches is in it, one further away is not."""
     job = order("inner")
-    slab = TimeSlab(0, EPOCH_US, EPOCH_US + 1000, reach=300_000)
+    slab = TimeSlab(EPOCH_US, EPOCH_US + 1000, reach=300_000)
     at = [slab.low - slab.reach - 1, slab.low - slab.reach, slab.high + slab.reach, slab.high + slab.reach + 1]
     rows = table(reading("g0", n, "shelf/1", "k0", t, t) for n, t in enumerate(at))
     [routed] = CEP.routed(job, CEP.readings([job], rows), 1)

@@ -7,15 +7,16 @@ import pytest
 from support.cep.landing import rule as order
 from support.cloud.landing import reading, table
 from whenabouts_cloud.jobs.engines.cep import CEP
-from whenabouts_cloud.jobs.reading.sizes import SAMPLES, Measuring, sizes_in
+from whenabouts_cloud.jobs.reading.packing import SIZES, Packing
+from whenabouts_cloud.jobs.reading.sizes import SAMPLES, sizes_in
 from whenabouts_cloud.landing.scan import encoded
 
 
 def measured(parts, shards=1):
     """The sizes of shards from tables that different tasks have read."""
-    work = Measuring(CEP, order("inner"), shards)
-    rows = [row for part in parts for batch in work.readings(part) for row in batch["rows"].to_pylist()]
-    return sizes_in(rows)
+    work = Packing(CEP, {0: order("inner")}, shards, measured=[0])
+    rows = [row for part in parts for batch in work.readings(part) for row in batch.to_pylist()]
+    return sizes_in(row["rows"] for row in rows if row["table"] == SIZES)
 
 
 def events(times, length=0):

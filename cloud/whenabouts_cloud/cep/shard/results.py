@@ -6,26 +6,25 @@ and identity at each place, so the same match has the same id in every run and d
 ON ARRIVAL, "retracted": the emitted match with this id no longer holds.
 
 `probability` is 1 for CERTAIN and that of the whole match for OVER. It is null for POSSIBLE and CAUSAL, which have none, and
-in rows whose status is not "match". Names in `events` are dictionary-encoded, as each occurs many times; in files they are
-plain texts.
+in rows whose status is not "match". Texts that repeat are dictionary-encoded; in files they are plain texts.
 
 A rule with COUNT emits rows of COUNT: the number of matches of a key whose last event lies in [t_min, t_max], both null
 without EVERY; `exact` is false if there are that many or more. Its `result_id` is a hash of rule, key and t_min.
 
-Cost: array operations; one hash a row.
+Cost: array operations, 0.1 us a place.
 """
 
+import functools
 import hashlib
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from whenabouts_cloud.cep.shard.events import Floats, Ints
-from whenabouts_cloud.landing.schema import IDENTITY, plain_text
+from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
 from whenabouts_cloud.result_ids import digests, result_ids
-from whenabouts_cloud.rules.coverage import TEXT
+from whenabouts_cloud.rules.coverage import TEXT, encode, repeated, taken
 from whenabouts_cloud.rules.model import CepRule
 
 PLACE = pa.struct(
@@ -44,15 +43,16 @@ PLACED = [field.name for field in list(PLACE)[1:]]
 RESULT = pa.schema(
     [
         ("result_id", pa.string()),
-        ("rule", pa.string()),
-        ("key", pa.string()),
-        ("status", pa.string()),
+        ("rule", TEXT),
+        ("key", TEXT),
+        ("status", TEXT),
         ("t_min", pa.int64()),
         ("t_max", pa.int64()),
         ("probability", pa.float64()),
         ("events", pa.list_(PLACE)),
     ]
 )
+PART = 1 << 16  # matches whose rows are made at once: arrays of some MB, which stay in the cache
 AGGREGATE = pa.struct([("name", pa.string()), ("value", pa.float64())])
 COUNT = pa.schema(
     [
@@ -72,31 +72,38 @@ def match_rows(
     rule: CepRule, matches: Ints, events: pa.Table, status: str, probability: Floats | None = None
 ) -> pa.Table:
     """Rows of RESULT for matches (m, places) of rows of an event table; -1 where a place is not filled."""
-    if not len(matches):
-        return RESULT.empty_table()
-    used, at = np.unique(matches, return_inverse=True)
-    at = at.reshape(matches.shape)
-    missing = int(used[0] == -1)
-    events = events.take(pa.array(used[missing:]))
-    taken = matches >= 0
-    rows, places = np.nonzero(taken)
-    chosen = at[rows, places] - missing
-    stamps = [events[name].to_numpy() for name in ("t_min", "t_max")]
-    starts = np.concatenate([[0], np.cumsum(taken.sum(axis=1))])
-    key = plain_text(events["key"]).take(pa.array(chosen[starts[:-1]])) if rule.pattern.per_key else None
+    parts = [RESULT.empty_table()]
+    for begin in range(0, len(matches), PART):
+        part = slice(begin, begin + PART)
+        parts.append(
+            _match_rows(rule, matches[part], events, status, None if probability is None else probability[part])
+        )
+    return pa.concat_tables(parts)
+
+
+def _match_rows(rule: CepRule, matches: Ints, events: pa.Table, status: str, probability: Floats | None) -> pa.Table:
+    used = np.zeros(events.num_rows + 1, bool)
+    used[matches] = True  # the last for places that are not filled
+    events = events.filter(pa.array(used[:-1]))
+    at = np.append(np.cumsum(used[:-1]) - 1, -1)[matches]
+    filled = at >= 0
+    chosen, places = (
+        at[filled].astype(np.int32),
+        np.broadcast_to(np.arange(at.shape[1], dtype=np.int32), at.shape)[filled],
+    )
+    starts = np.concatenate([[0], np.cumsum(filled.sum(axis=1))])
+    key = taken(events["key"], chosen[starts[:-1]]) if rule.pattern.per_key else None
     column_of = {
-        "result_id": _result_ids(rule, at - missing, events),
-        "rule": pa.repeat(pa.scalar(rule.name), len(matches)),
-        "key": pa.nulls(len(matches), pa.string()) if key is None else key,
-        "status": pa.repeat(pa.scalar(status), len(matches)),
-        "t_min": pa.array(np.minimum.reduceat(stamps[0][chosen], starts[:-1])),
-        "t_max": pa.array(np.maximum.reduceat(stamps[1][chosen], starts[:-1])),
+        "result_id": _result_ids(rule, at, events),
+        "rule": repeated(rule.name, len(matches)),
+        "key": pa.nulls(len(matches), TEXT) if key is None else key,
+        "status": repeated(status, len(matches)),
+        "t_min": pa.array(_over_places(np.minimum, events["t_min"], at, INT64_MAX)),
+        "t_max": pa.array(_over_places(np.maximum, events["t_max"], at, INT64_MIN)),
         "probability": pa.nulls(len(matches), pa.float64())
         if probability is None
         else pa.array(probability, from_pandas=True),
-        "events": pa.ListArray.from_arrays(
-            pa.array(starts, pa.int32()), _entries(rule, places, events.select(PLACED).take(pa.array(chosen)))
-        ),
+        "events": pa.ListArray.from_arrays(pa.array(starts, pa.int32()), _entries(rule, places, events, chosen)),
     }
     return pa.table([column_of[name] for name in RESULT.names], schema=RESULT)
 
@@ -129,24 +136,25 @@ def count_rows(
     return pa.table([column_of[name] for name in COUNT.names], schema=COUNT)
 
 
-def _entries(rule: CepRule, places: Ints, events: pa.Table) -> pa.StructArray:
-    """One struct PLACE for each event."""
-    names = pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), pa.array(rule.pattern.names, pa.string()))
-    columns = [names, *(events[field.name].cast(field.type) for field in list(PLACE)[1:])]
-    return pa.StructArray.from_arrays([_whole(x) for x in columns], fields=list(PLACE))
+def _entries(rule: CepRule, places: Any, events: pa.Table, chosen: Any) -> pa.StructArray:
+    """One struct PLACE for each chosen row of the events."""
+    columns = {name: taken(events[name], chosen) for name in PLACED[:-1]}
+    columns["name"] = pa.DictionaryArray.from_arrays(pa.array(places), pa.array(rule.pattern.names, pa.string()))
+    points = events["t_min"].equals(events["t_max"])
+    columns["t_max"] = columns["t_min"] if points else taken(events["t_max"], chosen)
+    return pa.StructArray.from_arrays([columns[field.name] for field in PLACE], fields=list(PLACE))
+
+
+def _over_places(combine: np.ufunc, column: pa.ChunkedArray, at: Ints, empty: int) -> Ints:
+    """Combine a number of the events at the places of each match."""
+    numbers = np.append(column.to_numpy(), empty)
+    combined: Ints = functools.reduce(combine, (numbers[place] for place in at.T))
+    return combined
 
 
 def _result_ids(rule: CepRule, at: Ints, events: pa.Table) -> pa.Array:
-    """Site and gateway names have no spaces, so the joined text is unambiguous."""
-    streams = pa.array(rule.type_names, pa.string()).take(events["type"])
-    parts = [streams, *(events[name].cast(pa.string()) for name in IDENTITY)]
-    return result_ids(rule.name, digests(_whole(pc.binary_join_element_wise(*parts, " ")).to_pylist()), at)
-
-
-def _whole(column: Any) -> pa.Array:
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    whole = column.unify_dictionaries().combine_chunks()
-    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
+    streams = pa.DictionaryArray.from_arrays(
+        pa.array(events["type"].to_numpy().astype(np.int32)), pa.array(rule.type_names, pa.string())
+    )
+    names = [streams, encode(events["site"]), encode(events["gateway"])]
+    return result_ids(rule.name, digests(names, *(events[name].to_numpy() for name in ("boot", "seq"))), at)

@@ -30,6 +30,7 @@ from whenabouts_cloud.correlation.pairs import (
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
 from whenabouts_cloud.landing.schema import IDENTITY
 from whenabouts_cloud.pattern.condition import Condition
+from whenabouts_cloud.rules.coverage import codes, encode
 from whenabouts_cloud.rules.model import CorrelateRule
 
 # Marks of kept readings of a; readings of b stay OPEN.
@@ -115,9 +116,9 @@ class Emission:
         """Remove and return the best pairs held back for these readings; none without top_k."""
         if self._rule.top_k is None:
             return RESULT.empty_table()
-        identity = a.select(IDENTITY).rename_columns([f"a_{name}" for name in IDENTITY])
-        both = pa.concat_tables([identity, self.best.select(identity.schema.names)])
-        group = _group(both)
+        names = [f"a_{name}" for name in IDENTITY]
+        held = self.best.select(names)
+        group = _group(pa.concat_tables([a.select(IDENTITY).rename_columns(names).cast(held.schema), held]))
         due = np.isin(group[a.num_rows :], group[: a.num_rows])
         best = self.best.filter(pa.array(due))
         self.best = self.best.filter(pa.array(~due)).combine_chunks()
@@ -136,15 +137,10 @@ def _with_mark(kept: pa.Table, mark: npt.NDArray[np.int8]) -> pa.Table:
 
 def _group(rows: pa.Table) -> npt.NDArray[np.int64]:
     """A number for each distinct reading of a."""
-    names = [f"a_{name}" for name in IDENTITY]
-    columns = []
-    for name in names:
-        column = rows[name].combine_chunks()
-        coded = column.dictionary_encode()
-        coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
-        columns.append(coded.indices.to_numpy(zero_copy_only=False))
     if rows.num_rows == 0:
         return np.empty(0, np.int64)
+    columns = [codes(encode(rows[f"a_{name}"])) for name in ("site", "gateway")]
+    columns += [rows[f"a_{name}"].to_numpy() for name in ("boot", "seq")]
     _, group = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     numbers: npt.NDArray[np.int64] = group.reshape(-1).astype(np.int64)
     return numbers

@@ -26,7 +26,6 @@ Mask = npt.NDArray[np.bool_]
 class TimeSlab(NamedTuple):
     """The results of a shard that begin within [low, high), us since 1970 UTC; their readings may lie `reach` us outside."""
 
-    shard: int
     low: int
     high: int
     reach: int

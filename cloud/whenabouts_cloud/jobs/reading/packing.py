@@ -7,7 +7,7 @@ Python only a few such rows. A group is a shard of a rule, or in a batch a slab 
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
@@ -16,17 +16,16 @@ import pyarrow as pa
 
 from whenabouts_cloud.blobs import to_bytes
 from whenabouts_cloud.frontier.gateways import Watermark
-from whenabouts_cloud.jobs.engines.engine import AnyRule, EngineJob, Ints, Routed
+from whenabouts_cloud.jobs.engines.engine import AnyRule, EngineJob, Ints
+from whenabouts_cloud.jobs.reading.sizes import measure, size_table
 
 PACKED = "group int, table string, rows binary"
 MAX_SHARDS = 1024  # of a rule
 WATERMARKS = "watermarks"
 COMPLETE = "watermarks of what is here"  # they take effect at once
+SIZES = "sizes"
 WATERMARK = pa.schema([("gateway", pa.string()), ("stream", pa.int32()), ("frontier_us", pa.int64())])
 _ROW = pa.schema([("group", pa.int32()), ("table", pa.string()), ("rows", pa.binary())])
-
-Place = Callable[[int, Routed], Iterable[tuple[Ints, Ints]]]
-"""From the number of a rule and its rows to (places of rows, group of each)."""
 
 
 def group_of(number: int, shard: int) -> int:
@@ -39,33 +38,41 @@ def rule_of(group: int) -> int:
     return group // MAX_SHARDS
 
 
-def by_shard(number: int, routed: Routed) -> Iterable[tuple[Ints, Ints]]:
-    """Place rows by shard: each shard is a group."""
-    return [(np.arange(len(routed.shard)), number * MAX_SHARDS + routed.shard)]
+def shard_of(group: int) -> int:
+    """Return the shard that a group is."""
+    return group % MAX_SHARDS
 
 
 @dataclass(frozen=True)
 class Packing(Generic[AnyRule]):
-    """What tasks do with what they read: rules by number, shards of each, where rows go, groups with `shared_rows`."""
+    """What tasks do with what they read: rules by number, shards of each, groups with `shared_rows`.
+
+    gone: numbers of rules that no longer exist. measured: numbers of rules whose groups are measured (`sizes`).
+    """
 
     engine: EngineJob[AnyRule]
     rules: Mapping[int, AnyRule]
     shards: int
-    place: Place = by_shard
     sharing: Sequence[int] = ()
     gone: Sequence[int] = ()
+    measured: Sequence[int] = ()
 
     def readings(self, landed: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Pack landed readings for the groups of all rules; yields batches of PACKED rows."""
+        """Pack landed readings for the groups of all rules; yields batches of PACKED rows, one of them with the sizes."""
         readings = self.engine.readings(list(self.rules.values()), landed)
+        sizes = []
         for number, rule in self.rules.items():
             for routed in self.engine.routed(rule, readings, self.shards):
-                for at, group in self.place(number, routed):
-                    for one, rows in _by_group(routed.rows, at, group):
-                        yield packed_row(one, routed.table, to_bytes(rows))
+                for shard, rows in divided(routed.rows, routed.shard):
+                    group = group_of(number, shard)
+                    yield packed_row(group, routed.table, to_bytes(rows))
+                    if number in self.measured:
+                        sizes.append(measure(group, rows, self.engine.times(rule, routed.table, rows)))
         for name, rows in self.engine.shared_rows(landed) if self.sharing else ():
             for one in self.sharing:
                 yield packed_row(one, name, to_bytes(rows))
+        if sizes:
+            yield packed_row(0, SIZES, to_bytes(size_table(sizes)))
 
     def watermarks(self, said: Iterable[Mapping[str, Any]], complete: bool) -> Iterator[pa.RecordBatch]:
         """Pack watermarks of gateways (`scan.frontiers_in`): every group of a rule gets those that count for the rule.
@@ -120,11 +127,11 @@ def tables_of(
     }, watermarks
 
 
-def _by_group(rows: pa.Table, at: Ints, group: Ints) -> Iterator[tuple[int, pa.Table]]:
-    """Yield (group, its rows) for the rows at these places."""
-    order = np.argsort(group, kind="stable")
-    ordered = group[order]
-    rows = rows.take(pa.array(at[order]))
+def divided(rows: pa.Table, parts: Ints) -> Iterator[tuple[int, pa.Table]]:
+    """Yield (part, its rows in their order) for the number of each row's part."""
+    small = parts.astype(np.int16) if parts.max(initial=0) < 1 << 15 else parts  # is sorted in linear time
+    order = np.argsort(small, kind="stable")
+    ordered = parts[order]
     changes = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
     for begin, end in itertools.pairwise([0, *changes.tolist(), len(ordered)] if len(ordered) else []):
-        yield int(ordered[begin]), rows.slice(begin, end - begin)
+        yield int(ordered[begin]), rows.take(pa.array(order[begin:end]))

@@ -1,26 +1,24 @@
-"""How many readings the shards of a rule have, and when: measured by a pass over the landing, to cut large shards in time.
+"""How many readings the shards of a rule have, and when: measured while they are packed, to cut large shards in time.
 
 A task keeps SAMPLES times of each shard and part of its files, at equal distances in their order, each for as many readings.
 So a cut of n readings is off its place by at most n / SAMPLES of them.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whenabouts_cloud.blobs import of_bytes, to_bytes
+from whenabouts_cloud.blobs import of_bytes
 from whenabouts_cloud.frontier.times import FURTHEST_US
-from whenabouts_cloud.jobs.engines.engine import AnyRule, EngineJob, Ints
-from whenabouts_cloud.jobs.reading.packing import packed_row
+from whenabouts_cloud.jobs.engines.engine import Ints
 
 SAMPLES = 1024
 SIZE = pa.schema(
-    [("shard", pa.int64()), ("count", pa.int64()), ("longest_us", pa.int64()), ("times", pa.list_(pa.int64()))]
+    [("group", pa.int64()), ("count", pa.int64()), ("longest_us", pa.int64()), ("times", pa.list_(pa.int64()))]
 )
 
 
@@ -45,44 +43,28 @@ class Size:
         return cuts
 
 
-@dataclass(frozen=True)
-class Measuring(Generic[AnyRule]):
-    """The work of tasks that measure a rule's shards."""
+def measure(group: int, rows: pa.Table, times: Ints) -> tuple[int, int, int, Ints]:
+    """A row of SIZE for some readings of a group, which have these times."""
+    first, last = (rows[name].to_numpy().astype(np.float64) for name in ("t_min", "t_max"))
+    length = float(np.clip(last - first, 0, FURTHEST_US).max())
+    ordered = np.sort(times)
+    at = np.linspace(0, len(ordered) - 1, min(SAMPLES, len(ordered))).astype(np.int64)
+    # A length of two numbers of 64 bits is exact as a float to one part in 2^52.
+    return group, len(ordered), int(length * (1 + 2**-50)) + 1, ordered[at]
 
-    engine: EngineJob[AnyRule]
-    rule: AnyRule
-    shards: int
 
-    def readings(self, landed: pa.Table) -> Iterator[pa.RecordBatch]:
-        """One row with the sizes of the shards among these readings."""
-        rows = []
-        for routed in self.engine.routed(self.rule, self.engine.readings([self.rule], landed), self.shards):
-            if not routed.rows.num_rows:
-                continue
-            times = self.engine.times(self.rule, routed.table, routed.rows)
-            first, last = (routed.rows[name].to_numpy().astype(np.float64) for name in ("t_min", "t_max"))
-            lengths = np.clip(last - first, 0, FURTHEST_US)
-            for shard in np.unique(routed.shard).tolist():
-                mine = routed.shard == shard
-                ordered = np.sort(times[mine])
-                at = np.linspace(0, len(ordered) - 1, min(SAMPLES, len(ordered))).astype(np.int64)
-                # A length of two numbers of 64 bits is exact as a float to one part in 2^52.
-                rows.append((shard, len(ordered), int(lengths[mine].max() * (1 + 2**-50)) + 1, ordered[at]))
-        columns = zip(*rows, strict=True) if rows else [[]] * len(SIZE)
-        table = pa.table([pa.array(x, kind.type) for x, kind in zip(columns, SIZE, strict=True)], schema=SIZE)
-        yield packed_row(0, "sizes", to_bytes(table))
-
-    def watermarks(self, said: Iterable[Mapping[str, Any]], complete: bool) -> Iterator[pa.RecordBatch]:
-        """Watermarks do not count."""
-        return iter(())
+def size_table(rows: Sequence[tuple[int, int, int, Ints]]) -> pa.Table:
+    """Rows of SIZE as a table."""
+    columns = zip(*rows, strict=True)
+    return pa.table([pa.array(x, kind.type) for x, kind in zip(columns, SIZE, strict=True)], schema=SIZE)
 
 
 def sizes_in(rows: Iterable[bytes]) -> dict[int, Size]:
-    """The sizes of all shards, from the rows of all tasks."""
+    """The sizes of all groups, from the tables (`size_table`) of all tasks."""
     sizes: defaultdict[int, Size] = defaultdict(Size)
     for row in rows:
         for one in of_bytes(bytes(row)).to_pylist():
-            size = sizes[one["shard"]]
+            size = sizes[one["group"]]
             size.count += one["count"]
             size.longest_us = max(size.longest_us, one["longest_us"])
             size.times.append(np.array(one["times"], np.int64))
