@@ -34,7 +34,17 @@ SUBSTITUTES = {"Java": "requirements-java.lock", "mosquitto": "requirements-embe
 STAMPS = {"demo": (".demo-ready",), "all": (".demo-ready", ".ready")}
 SOURCES = ("protocol", "hardware", "edge", "cloud", "firmware_sim")
 FIRST = ("rich", "markdown-it-py", "mdurl", "pygments", "setuptools")  # progress bars, and the build tool of Spark
-ENGINES = ("numba", "llvmlite", "numpy", "pyarrow", "lark", "click", "cryptography", "cffi", "pycparser")  # to compile the engines
+ENGINES = (
+    "numba",
+    "llvmlite",
+    "numpy",
+    "pyarrow",
+    "lark",
+    "click",
+    "cryptography",
+    "cffi",
+    "pycparser",
+)  # to compile the engines
 SPARK = ("pyspark",)
 # A lock file names every package, so nothing has to be resolved.
 PIP = (PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-deps")

@@ -6,11 +6,15 @@ readers that have listed them can finish. A kill at any point leaves the origina
 both: the next run goes on. Two runs at a time do the same work twice and harm nothing. A file that cannot be read stays as
 it is.
 
+A run notes the hour before which nothing is left to do, in `_compacted` of each part, so that the next run does not list
+the hours of years. Without this note it lists them all.
+
 Cost: reads and writes each reading once; a merged file is sorted in memory, at some 150 bytes a reading.
 """
 
 import functools
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -39,6 +43,7 @@ from whenabouts_cloud.landing.store import Store
 MOST_ROWS = 2_000_000  # of a merged file
 ROW_GROUP = 1 << 17
 KINDS = (DATA, AHEAD, FRONTIER)
+MARK = "_compacted"  # object of a part: the hour before which nothing is left to do
 
 
 class Merge(NamedTuple):
@@ -72,29 +77,54 @@ def compact(landing: Store, now_ns: int, grace_ns: int, advance: Callable[[int],
     done = Done()
     for part in parts_of(landing):
         store = landing.at_folder(part)
-        for kind, hour, files in closed_hours(store):
+        since = _mark(store)
+        hours, last = closed_hours(store, since)
+        unfinished = last
+        for kind, hour, files in hours:
             gone = hidden(files)
-            visible = [one for one in files if one not in gone]
+            waiting = False
             for original, into in gone.items():
                 if now_ns - _written_ns(store, kind, hour, into) > grace_ns and _is_whole(store, kind, hour, into):
                     store.remove(path_of(kind, hour, original))
                     done = done._replace(deleted=done.deleted + 1)
+                else:
+                    waiting = True
+            visible = [one for one in files if one not in gone]
             for merge in merges(kind, hour, visible, functools.partial(_rows, store, kind, hour)):
                 done = _merged(store, merge, done)
+                waiting = True
                 advance(len(merge.files))
+            if waiting:
+                unfinished = min(unfinished, hour)
+        if unfinished > since:
+            store.write(MARK, unfinished.encode())
     return done
 
 
-def closed_hours(part: Store) -> Iterator[tuple[str, str, list[Numbers]]]:
-    """(kind, hour, its numbered files, sorted) of every folder but those of the last hour."""
-    hours = {kind: sorted(one.name for one in part.entries(kind) if one.name.startswith(HOUR)) for kind in KINDS}
-    last = max((folders[-1] for folders in hours.values() if folders), default="")
-    for kind, folders in hours.items():
-        for folder in folders:
-            if folder < last:
-                names = (one.name for one in part.entries(f"{kind}/{folder}" if kind else folder))
-                numbered = (numbers_of(name) for name in names if name.endswith(SUFFIX[kind]))
-                yield kind, folder.removeprefix(HOUR), sorted(one for one in numbered if one is not None)
+def closed_hours(part: Store, since: str) -> tuple[Iterator[tuple[str, str, list[Numbers]]], str]:
+    """(kind, hour, its numbered files, sorted) of every folder from an hour on but those of the last hour; the last hour."""
+    hours = {
+        kind: sorted(one.name.removeprefix(HOUR) for one in part.entries(kind) if one.name.startswith(HOUR))
+        for kind in KINDS
+    }
+    last = max((some[-1] for some in hours.values() if some), default="")
+    closed = ((kind, hour) for kind, some in hours.items() for hour in some if since <= hour < last)
+    return ((kind, hour, _numbered(part, kind, hour)) for kind, hour in closed), last
+
+
+def _numbered(part: Store, kind: str, hour: str) -> list[Numbers]:
+    names = (one.name for one in part.entries(f"{kind}/{HOUR}{hour}" if kind else f"{HOUR}{hour}"))
+    numbered = (numbers_of(name) for name in names if name.endswith(SUFFIX[kind]))
+    return sorted(one for one in numbered if one is not None)
+
+
+def _mark(part: Store) -> str:
+    """The hour in the note, "" without one or if it has been damaged."""
+    try:
+        note = part.read(MARK).decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+    return note if re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d", note) else ""
 
 
 def hidden(files: Sequence[Numbers]) -> dict[Numbers, Numbers]:
@@ -109,7 +139,12 @@ def hidden(files: Sequence[Numbers]) -> dict[Numbers, Numbers]:
 
 
 def merges(kind: str, hour: str, files: Sequence[Numbers], rows: Callable[[Numbers], int | None]) -> Iterator[Merge]:
-    """Divide visible files into merges of at most MOST_ROWS readings; files of unknown size, None, stay apart."""
+    """Divide visible files into merges of at most MOST_ROWS readings; files of unknown size, None, stay apart.
+
+    Merged files are not merged again, so that an hour which is done is not opened at each run.
+    """
+    if all(one.first < one.last for one in files):
+        return
 
     def group() -> Iterator[tuple[int, Numbers]]:
         number, count = 0, 0

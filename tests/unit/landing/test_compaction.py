@@ -92,6 +92,26 @@ def test_closed_hours_become_one_sorted_file_each_and_originals_go_after_the_gra
     assert rows == sorted(rows, key=lambda row: (row["stream"], row["t_min"]))
 
 
+@pytest.mark.parametrize("note", ["kept", "lost", "damaged"])
+def test_a_run_lists_only_the_hours_that_may_have_something_to_do(tmp_path, monkeypatch, note):
+    """Three hours are done and one is new: with the note of the run before only this one is listed, else all are."""
+    store = ingested(tmp_path, hours=4, each=6)
+    compact(store, time.time_ns(), HOUR_NS)
+    compact(store, later(), HOUR_NS)
+    part = Part(tmp_path)
+    part.number, part.hour = 1000, 24 * 9
+    part.data()
+    if note != "kept":
+        (tmp_path / compaction.MARK).unlink() if note == "lost" else (tmp_path / compaction.MARK).write_bytes(
+            b"zzz\xff"
+        )
+    before, listed, entries = content(store), [], Store.entries
+    monkeypatch.setattr(Store, "entries", lambda self, folder="": listed.append(folder) or entries(self, folder))
+    assert compact(store, later(), HOUR_NS).into == 1
+    assert sum("hour=" in folder for folder in listed) == (1 if note == "kept" else 4)
+    assert content(store)[:2] == before[:2]
+
+
 def test_a_reader_in_the_middle_of_an_hour_reads_the_rest_of_it_from_the_merged_file(tmp_path):
     """At every number: what was read before and what is read after are all readings, each once."""
     part, store = Part(tmp_path), Store.at(tmp_path)
