@@ -131,14 +131,15 @@ def _windows() -> None:
             window.push(process, 0, [0, 0], 0, 1)
             detector.push(process, 0, [0, 0], True, 0, 1)
             detector.evidence(process, [0, 0], 2)
-        window.possibly(both)
-        window.definitely_in_window(both)
+        for asked in (both, ~both):  # a conjunction, and any other predicate
+            window.possibly(asked)
+            window.definitely_in_window(asked)
         len(window.states())
     walked = LatWin(2, 2, store=False)
     for process in (0, 1):
         walked.push(process, 0, [0, 0])
-    walked.possibly(both)
-    walked.definitely_in_window(both)
+    walked.possibly(~both)
+    walked.definitely_in_window(~both)
     len(walked.states())
     len(walked.edges())
 

@@ -3,8 +3,9 @@
     python tests/bench/bench_latwin.py [--hours 20] [--rounds 3] [--processes 6 9 12]
 
 Workload: the smart office of the Lat-Win paper, W = 4, each receipt a reported state (the hardest mode), reports in the
-order of each process. Per event: push, Pos and Def of "all local predicates hold"; the lattice by itself; and that of the
-hybrid order at a clock error of 0.1 s. The paper's Algorithms 1 to 3 are the reference class of the tests, on as many of the
+order of each process. Per event: push, Pos and Def of "all local predicates hold", which visits no global state; the lattice
+by itself; Pos and Def of "all but one hold" (one round), evaluated over all global states; and the first in the hybrid order
+at a clock error of 0.1 s. The paper's Algorithms 1 to 3 are the reference class of the tests, on as many of the
 same events as it gets through in `--paper-seconds`; there sizes and verdicts must be equal.
 
 CPU seconds of the thread, of several rounds the fastest, since other programs only ever add.
@@ -25,11 +26,11 @@ sys.path[:0] = [str(ROOT / name) for name in ("protocol", "cloud", "tests")]
 
 from reference.latwin import definitely  # noqa: E402
 from reference.latwin_paper import PaperLatWin  # noqa: E402
-from whenabouts_cloud.latwin import All, LatWin, Local  # noqa: E402
+from whenabouts_cloud.latwin import All, AtLeast, LatWin, Local  # noqa: E402
 from whenabouts_cloud.research.experiments.office import HOUR, Office, Workload, simulate  # noqa: E402
 
 WINDOW = 4
-TARGET_US = {6: 10.0, 9: 100.0, 12: 10_000.0}
+TARGET_US = {6: 6.0, 9: 70.0, 12: 10_000.0}
 Report = tuple[int, int, Any, int, int]
 
 
@@ -76,6 +77,8 @@ def table(n: int, hours: float, rounds: int, seconds: float) -> bool:
     office = simulate(Workload(processes=n, duration_us=int(hours * HOUR)), seed=1)
     rows, predicate = reports(office), everywhere(office)
     whole = [run(LatWin(n, WINDOW), rows, predicate) for _ in range(rounds)]
+    all_but_one = AtLeast(n - 1, predicate.parts())
+    other = run(LatWin(n, WINDOW), rows, all_but_one)[0] / len(rows) * 1e6
     alone = min(run(LatWin(n, WINDOW), rows)[0] for _ in range(rounds))
     hybrid = [run(LatWin(n, WINDOW, "hybrid"), rows, predicate) for _ in range(rounds)]
     peer = list(paper(rows, n, predicate, seconds))
@@ -88,7 +91,7 @@ def table(n: int, hours: float, rounds: int, seconds: float) -> bool:
     each = min(spent for spent, _, _ in whole) / len(rows) * 1e6
     mixed = min(spent for spent, _, _ in hybrid) / len(rows) * 1e6
     print(
-        f"{n:3} {len(rows):7} {whole[0][1].mean():10.1f} {alone / len(rows) * 1e6:9.1f} {each:11.1f} "
+        f"{n:3} {len(rows):7} {whole[0][1].mean():10.1f} {alone / len(rows) * 1e6:9.1f} {each:11.1f} {other:11.1f} "
         f"{hybrid[0][1].mean():11.1f} {mixed:9.1f} | {len(peer):7} {peer[-1][0] / len(peer) * 1e6:12.0f} "
         f"{peer[-1][0] / ours:8.0f}x | target {TARGET_US.get(n, float('nan')):8.0f} us"
     )
@@ -105,7 +108,8 @@ def main() -> None:
     args = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f}; us per event, W = {WINDOW}")
     print(
-        "  n  events  mean size   lattice  + Pos, Def  hybrid size  + Pos, Def |  paper's: events    us/event    ratio"
+        "  n  events  mean size   lattice  + Pos, Def all but one  hybrid size  + Pos, Def "
+        "|  paper's: events    us/event    ratio"
     )
     kept = [table(n, args.hours, args.rounds, args.paper_seconds) for n in args.processes]
     print("targets kept" if all(kept) else "a target is missed")

@@ -7,7 +7,7 @@ import pytest
 
 from whenabouts_cloud.latwin import All, Any, AtLeast, ConjunctionDetector, LatWin, LimitError, Local, Not, Related
 from whenabouts_cloud.latwin.model.group import Group
-from whenabouts_cloud.latwin.model.layout import COUNTER_NAMES, NUMBER_LIMIT
+from whenabouts_cloud.latwin.model.layout import CLOCK, COUNTER_NAMES, FOREVER, NEVER, NUMBER_LIMIT
 from whenabouts_cloud.research.experiments.office import HOUR, Workload, simulate
 
 TOGETHER = All(Local(0, {0}), Local(1, {1}))
@@ -281,6 +281,10 @@ def test_a_box_that_is_too_large_is_walked_instead():
         ((0, 0, (0, 0), 5, 4), "time: found 5 to 4"),
         ((0, 0, (0, 0), 0.5, 4), "time: found 0.5 to 4"),
         ((0, 0, (0, 0), 0, 1 << 80), "time: found 0 to"),
+        ((0, 0, (0, 0), 0, FOREVER + 1), "time: found 0 to"),
+        ((0, 0, (0, 0), NEVER - 1, 0), "time: found -"),
+        ((0, 0, np.array([[0, 0]])), "clock: found 1 entries, expected 2"),
+        ((0, 0, np.zeros(3, np.int64)), "clock: found 3 entries, expected 2"),
     ],
 )
 def test_a_wrong_report_is_refused_and_changes_nothing(report, expected):
@@ -335,6 +339,19 @@ def test_a_predicate_of_other_processes_or_parts_is_refused():
         All(Local(0, {0}), len)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="each once"):
         Related((0, 0), max)
+
+
+def test_states_that_know_of_each_other_are_decided_over_the_global_states():
+    """No step leads past a1 and b1, each of which claims to know the other; clocks alone would say that one avoids it."""
+    for lattice in (LatWin(2, 4), LatWin(2, 4, store=False)):
+        for process, state, clock in (
+            (0, 0, (0, 0)), (1, 0, (0, 0)), (1, 1, (1, 1)), (0, 1, (1, 1)), (1, 2, (0, 2)), (0, 2, (2, 0)),
+        ):  # fmt: skip
+            lattice.push(process, state, clock)
+        both = All(Local(0, {2}), Local(1, {1}))
+        assert lattice.states().tolist() == [[0, 0], [1, 1], [1, 2], [2, 1], [2, 2]]
+        assert lattice.possibly(both)
+        assert lattice.definitely_in_window(both)
 
 
 def test_a_predicate_is_evaluated_for_a_state_only_when_it_is_new():
@@ -409,6 +426,21 @@ def test_a_group_is_made_of_whole_numbers(watcher, wrong, text):
     with pytest.raises(ValueError, match=text):
         watcher(**{"processes": 2, "window": 4, **wrong})
     assert watcher(np.int64(2), np.int64(4)).counters["accepted"] == 0
+
+
+@pytest.mark.parametrize("watcher", [LatWin, ConjunctionDetector])
+@pytest.mark.parametrize("kind", [list, tuple, np.array, np.int32, np.uint16, ">i8", "strided"])
+def test_a_clock_is_a_sequence_or_an_array_of_whole_numbers(watcher, kind):
+    """Arrays of any integers, also with gaps between the entries."""
+    one = watcher(2, 4)
+    for number in range(3):
+        entries = [number, max(0, number - 1)]
+        if kind == "strided":
+            clock = np.array([entries, entries]).T[:, 0]
+        else:
+            clock = kind(entries) if kind in (list, tuple, np.array) else np.array(entries, kind)
+        one.push(np.int64(0), np.int16(number), clock, *([True] if watcher is ConjunctionDetector else []))
+    assert one.ring.window[0, :3, CLOCK:].tolist() == [[0, 0], [1, 0], [2, 1]]
 
 
 @pytest.mark.parametrize("watcher", [LatWin, ConjunctionDetector])

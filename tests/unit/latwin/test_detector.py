@@ -5,7 +5,8 @@ import pytest
 
 from whenabouts_cloud.latwin.conjunction import overlaps, queues
 from whenabouts_cloud.latwin.conjunction.detector import ConjunctionDetector, Verdict
-from whenabouts_cloud.latwin.model.layout import ROW
+from whenabouts_cloud.latwin.model.layout import HEAD, ROW
+from whenabouts_cloud.latwin.windows import all_true
 
 A, B = 0, 1
 
@@ -295,7 +296,14 @@ def test_true_states_are_found_across_the_end_of_the_ring():
     one = ConjunctionDetector(1, 3)
     for number, holds in enumerate([True, True, True, False, True]):
         one.push(A, number, (number,), holds)
-    assert [overlaps.next_true(one.ring, A, number) for number in (2, 3, 4, 5)] == [2, 4, 4, -1]
+    heads, true, search = (
+        one.ring.heads,
+        one.ring.window[:, :, ROW.holds],
+        np.zeros((len(all_true.SEARCH), 1), np.int64),
+    )
+    assert all_true.begin(heads, search)
+    assert search[:3].tolist() == [[0], [0], [2]]  # origin, choice, least
+    assert [all_true.next_true(heads, true, search, A, number) for number in (2, 3, 4, 5)] == [2, 4, 4, -1]
     assert [overlaps.previous_true(one.ring, A, number) for number in (4, 3, 2, 1)] == [4, 2, 2, -1]
     runs = one.ring.window[A, :, ROW.run]
     assert runs.tolist() == [-1, 4, 0]  # of states 3, 4 and 2: the run of state 2 began with state 0
@@ -311,13 +319,14 @@ def test_the_least_and_the_greatest_choice_meet_in_the_middle():
     one = ConjunctionDetector(2, 3)
     for p, number, clock in ((A, 0, (0, 0)), (A, 1, (1, 0)), (A, 2, (2, 0)), (B, 0, (0, 0)), (B, 1, (1, 1))):
         one.push(p, number, clock, True)
-    work = np.zeros((len(overlaps.WORK), 2), np.int64)
-    work[overlaps.WORK.least] = 0, 1
-    assert queues.climb(one.ring, work, overlaps.WORK.least, False)
-    assert work[overlaps.WORK.least].tolist() == [1, 1]
-    work[overlaps.WORK.greatest] = 0, 1
-    queues.descend(one.ring, work, overlaps.WORK.greatest)
-    assert work[overlaps.WORK.greatest].tolist() == [0, 0]
+    heads, window, row = one.ring.heads, one.ring.window, all_true.SEARCH
+    search = np.zeros((len(row), 2), np.int64)
+    search[[row.origin, row.least]] = (0, 0), (0, 1)
+    assert all_true.climb(heads, window, window[:, :, ROW.holds], search, row.least, False)
+    assert search[row.least].tolist() == [1, 1]
+    heads[A, HEAD.next] = 1
+    all_true.descend(heads, window, search)
+    assert search[row.greatest].tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -335,3 +344,14 @@ def test_columns_of_other_numbers_are_refused(wrong):
     with pytest.raises(ValueError, match=f"{name}: found .*, expected whole numbers"):
         one.feed(**columns)
     assert one.counters["accepted"] == 0
+
+
+def test_a_verdict_given_again_is_the_same_but_emits_nothing():
+    """The windows alone decide; only overlaps are remembered."""
+    one = ConjunctionDetector(2, 3)
+    one.push(A, 0, (0, 0), True)
+    assert one.push(B, 0, (0, 0), True) == Verdict(True, True, True, False)
+    work, emitted = np.zeros((len(overlaps.WORK), 2), np.int64), np.zeros((4, 2), np.int64)
+    everything = queues.POSSIBLY | queues.DEFINITELY | queues.IN_WINDOW
+    assert queues.judge(one.ring, work, emitted) == everything
+    assert work[overlaps.WORK.overlaps, 0] == 0

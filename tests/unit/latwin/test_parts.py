@@ -2,12 +2,14 @@
 
 import numpy as np
 
-from whenabouts_cloud.latwin import AtLeast, Local
+from whenabouts_cloud.latwin import All, Any, AtLeast, Local, Related
 from whenabouts_cloud.latwin.model.algebra import ADD, AT_LEAST, COUNT, PUSH, STEP
 from whenabouts_cloud.latwin.model.frame import greatest as greatest_walked
 from whenabouts_cloud.latwin.model.frame import least as least_walked
 from whenabouts_cloud.latwin.model.layout import CLOCK, META, NO_ROOM, TAKEN, new_ring
+from whenabouts_cloud.latwin.windows.all_true import IMPOSSIBLE, UNAVOIDABLE
 from whenabouts_cloud.latwin.windows.bound import BoundPredicate
+from whenabouts_cloud.latwin.windows.bound_conjunction import KEPT, OTHER, Conjunctions, local_parts
 from whenabouts_cloud.latwin.windows.box import bits_of, new_box, rebuild
 from whenabouts_cloud.latwin.windows.effective import join
 from whenabouts_cloud.latwin.windows.lattice_on_demand import Walked, frame_of
@@ -78,3 +80,30 @@ def test_a_count_is_a_program_of_digits():
     assert bound.holds(true)
     rows = Walked().states(ring)
     assert sum(int(bits_of(word)) for word in true & box.words) == ((rows == 3).sum(axis=1) >= 2).sum()
+
+
+def test_a_conjunction_of_local_predicates_is_taken_apart_by_process():
+    """`All` of `Local`, also nested, and one by itself; nothing else, and no process that there is not."""
+    a, b, c = Local(0, {1}), Related((2,), bool), Local(0, {1, 2})
+    parts = local_parts(All(a, All(b, c), All()), 3)
+    assert [set(own) for own in parts] == [{a.function, c.function}, set(), {b.function}]
+    assert local_parts(b, 3) == [[], [], [b.function]]
+    for other in (Any(a, b), ~a, AtLeast(1, [a]), Related((0, 1), max), All(a, ~b)):
+        assert local_parts(other, 3) is None
+    assert local_parts(a & b, 2) is None
+
+
+def test_the_conjunctions_of_a_group_are_kept_up_to_a_limit():
+    """The one bound first is dropped and asks again; a function takes no room."""
+    ring, all_kept, asked = filled(), Conjunctions(), []
+    first = All(Local(0, lambda number: asked.append(number) or number == 1), Local(1, {1, 2}))
+    assert all_kept.verdict(ring, first) == all_kept.verdict(ring, first) == UNAVOIDABLE
+    assert asked == [1, 2, 3]
+    others = [Local(0, {9}) & Local(1, {n}) for n in range(KEPT - 1)]
+    assert {all_kept.verdict(ring, other) for other in others} == {IMPOSSIBLE}
+    assert all_kept.verdict(ring, lambda numbers: True) == all_kept.verdict(ring, lambda numbers: False) == OTHER
+    assert all_kept.verdict(ring, first) == UNAVOIDABLE
+    assert asked == [1, 2, 3]
+    assert all_kept.verdict(ring, ~first) == OTHER
+    assert all_kept.verdict(ring, first) == UNAVOIDABLE
+    assert asked == [1, 2, 3] * 2

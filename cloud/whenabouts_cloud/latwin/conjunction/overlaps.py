@@ -19,25 +19,27 @@ from typing import Any, NamedTuple
 
 from whenabouts_cloud.jit import Array, columns, compiled_noref
 from whenabouts_cloud.latwin.model.layout import CLOCK, FOREVER, HEAD, NEVER, NEWEST, ROW, Ring
+from whenabouts_cloud.latwin.windows.all_true import OPEN, SEARCH, next_true
 
 
 class Work(NamedTuple):
-    """Rows of working memory: choices of states or runs, an entry for each process."""
+    """Rows of working memory: choices of states or runs, an entry for each process. The first are those of `Search`."""
 
-    least: int
+    origin: int
     choice: int
+    least: int
     greatest: int
-    first: int  # the selected run: its first state in the window
-    last: int  # and its last one, or OPEN
-    begin: int  # the least clock entry that proves its start
-    begin_hi: int
+    first: int
+    last: int
+    begin: int
+    begin_hi: int  # the latest start of the selected run
     above: int
     best: int
     overlaps: int  # entry 0: number of overlaps emitted since the last report
 
 
 WORK = columns(Work)
-OPEN = 1 << 61  # the last state of a run that still goes on
+assert Work._fields[: len(SEARCH)] == SEARCH._fields
 
 
 @compiled_noref
@@ -61,17 +63,6 @@ def entered(ring: Ring, k: int) -> None:
 
 
 @compiled_noref
-def next_true(ring: Ring, p: int, number: int) -> Any:
-    """The first state of the window from `number` on in which the predicate holds, or -1."""
-    width, end = ring.heads[p, HEAD.width], ring.heads[p, HEAD.next]
-    while number < end:
-        if ring.window[p, number % width, ROW.holds]:
-            return number
-        number += 1
-    return -1
-
-
-@compiled_noref
 def overlap(ring: Ring, work: Array, emitted: Array) -> Any:
     """True if runs with a state in the window certainly overlapped; emits new ones. Each window must have a true state."""
     heads = ring.heads
@@ -92,7 +83,7 @@ def overlap(ring: Ring, work: Array, emitted: Array) -> Any:
 @compiled_noref
 def whole_run(ring: Ring, work: Array, p: int, number: int) -> Any:
     """Loads the first run of process p from a state on, as far as it is known; False if there is none."""
-    number = next_true(ring, p, number)
+    number = next_true(ring.heads, ring.window[:, :, ROW.holds], work, p, number)
     if number < 0:
         return False
     head = ring.heads[p]

@@ -3,12 +3,11 @@
 Of a ring (`layout`) it uses, per process, the states held, their effective clocks and the values of the local
 predicate.
 
-possibly            some CGS of the windows satisfies all predicates. The least such choice is found by advancing each
-                    process whose state another process knows to be over (Garg, Waldecker 1994).
+possibly            some CGS of the windows satisfies all predicates (`all_true`).
 definitely          some run of true states per process, each with a state in the window, such that all certainly overlapped
                     (`overlaps`). Every observer then sees a moment at which all hold, and there was such a moment.
-in the window       Yang et al. (2011): every path from the least to the greatest CGS of the windows meets one with all true.
-                    Runs are cut at the two. Not sound: the actual execution need not pass through the windows' CGSs.
+in the window       Yang et al. (2011): every path from the least to the greatest CGS of the windows meets one with all true
+                    (`all_true`). Not sound: the actual execution need not pass through the windows' CGSs.
 
 Cost O(n^2 w) per state, in practice three to five passes over n^2 numbers.
 """
@@ -16,15 +15,9 @@ Cost O(n^2 w) per state, in practice three to five passes over n^2 numbers.
 from typing import Any, NamedTuple
 
 from whenabouts_cloud.jit import Array, compiled_noref
-from whenabouts_cloud.latwin.conjunction.overlaps import (
-    OPEN,
-    WORK,
-    entered,
-    next_true,
-    outlasts,
-    overlap,
-)
+from whenabouts_cloud.latwin.conjunction.overlaps import WORK, entered, overlap
 from whenabouts_cloud.latwin.model.layout import BAD_TIME, CLOCK, FOREVER, HEAD, META, NEVER, NO_ROOM, ROW, Ring
+from whenabouts_cloud.latwin.windows.all_true import begin, choose_true, climb, descend, every_way
 from whenabouts_cloud.latwin.windows.ring import accept, note, release, renew, wrong
 
 
@@ -122,7 +115,7 @@ def first_wrong(reports: Reports) -> Any:
     """The first row that is not a report of a group, and its status; or the number of rows and 0."""
     for i in range(len(reports.process)):
         status = wrong(reports.clock.shape[1], reports.process[i], reports.number[i], reports.clock[i])
-        if status == 0 and reports.lo[i] > reports.hi[i]:
+        if status == 0 and not NEVER <= reports.lo[i] <= reports.hi[i] <= FOREVER:
             status = BAD_TIME
         if status < 0:
             return i, status
@@ -170,104 +163,19 @@ def retracted(ring: Ring, k: int) -> Any:
 @compiled_noref
 def judge(ring: Ring, work: Array, emitted: Array) -> Any:
     """The verdict over the current windows."""
-    heads = ring.heads
-    for p in range(len(heads)):
-        work[WORK.choice, p] = next_true(ring, p, heads[p, HEAD.first])
-        if work[WORK.choice, p] < 0:
-            return 0
+    heads, window = ring.heads, ring.window
+    true = window[:, :, ROW.holds]
+    if not begin(heads, work) or not choose_true(heads, true, work):
+        return 0
     verdict = 0
-    if climb(ring, work, WORK.choice, True):
+    if climb(heads, window, true, work, WORK.choice, True):
         verdict = POSSIBLY
         for p in range(len(heads)):
             heads[p, HEAD.witness] = work[WORK.choice, p]
-        if every_way(ring, work):
+        climb(heads, window, true, work, WORK.least, False)
+        descend(heads, window, work)
+        if every_way(heads, window, true, work):
             verdict |= IN_WINDOW
     if overlap(ring, work, emitted):
         verdict |= DEFINITELY
     return verdict
-
-
-@compiled_noref
-def climb(ring: Ring, work: Array, line: int, true: bool) -> Any:
-    """Moves a choice of states up to the least CGS above it, of true states if `true`; False if there is none."""
-    heads, window = ring.heads, ring.window
-    n = len(heads)
-    moved = True
-    while moved:
-        moved = False
-        for j in range(n):
-            row = window[j, work[line, j] % heads[j, HEAD.width]]
-            for i in range(n):
-                if row[CLOCK + i] > work[line, i]:  # its own entry is the state itself
-                    number = row[CLOCK + i]
-                    if true:
-                        number = next_true(ring, i, number)
-                        if number < 0:
-                            return False
-                    elif number >= heads[i, HEAD.next]:
-                        return False
-                    work[line, i] = number
-                    moved = True
-    return True
-
-
-@compiled_noref
-def descend(ring: Ring, work: Array, line: int) -> None:
-    """Moves a choice of states down to the greatest CGS below it, which must exist."""
-    heads, window = ring.heads, ring.window
-    n = len(heads)
-    moved = True
-    while moved:
-        moved = False
-        for j in range(n):
-            fits = False
-            while not fits:
-                row = window[j, work[line, j] % heads[j, HEAD.width]]
-                fits = True
-                for i in range(n):
-                    if row[CLOCK + i] > work[line, i]:
-                        fits = False
-                if not fits:
-                    work[line, j] -= 1
-                    moved = True
-
-
-@compiled_noref
-def every_way(ring: Ring, work: Array) -> Any:
-    """True if every path from the least to the greatest CGS, which must exist, meets one with all true: the paper's Def.
-
-    As `settle_runs`, with runs that are cut at these two CGSs.
-    """
-    heads = ring.heads
-    for p in range(len(heads)):
-        work[WORK.least, p], work[WORK.greatest, p] = heads[p, HEAD.first], heads[p, HEAD.next] - 1
-    climb(ring, work, WORK.least, False)
-    descend(ring, work, WORK.greatest)
-    for p in range(len(heads)):
-        if not cut_run(ring, work, p, work[WORK.least, p]):
-            return False
-    moved = True
-    while moved:
-        moved = False
-        for j in range(len(heads)):
-            while work[WORK.last, j] != OPEN and not outlasts(ring, work, j):
-                if not cut_run(ring, work, j, work[WORK.last, j] + 1):
-                    return False
-                moved = True
-    return True
-
-
-@compiled_noref
-def cut_run(ring: Ring, work: Array, p: int, number: int) -> Any:
-    """Loads the first run of process p from a state on, between the least and the greatest CGS; False if there is none."""
-    number = next_true(ring, p, number)
-    if number < 0 or number > work[WORK.greatest, p]:
-        return False
-    work[WORK.first, p] = number
-    work[WORK.begin, p] = number if number > work[WORK.least, p] else NEVER
-    work[WORK.begin_hi, p] = FOREVER
-    width = ring.heads[p, HEAD.width]
-    while number < work[WORK.greatest, p] and ring.window[p, (number + 1) % width, ROW.holds]:
-        number += 1
-    work[WORK.last, p] = number if number < work[WORK.greatest, p] else OPEN
-    return True

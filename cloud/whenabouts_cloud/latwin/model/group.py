@@ -32,6 +32,8 @@ from whenabouts_cloud.latwin.model.layout import (
 
 VERSION = 2
 Clock = Sequence[int] | npt.NDArray[np.int64]
+# What copying a clock into `_row`, `operator.index` and machine code raise for a value that they do not take.
+MISFITS = (struct.error, TypeError, OverflowError, ValueError, NotImplementedError)
 
 
 class Group(ABC):
@@ -54,6 +56,7 @@ class Group(ABC):
         self._processes = range(processes)
         self._put = struct.Struct(f"{processes}q").pack_into  # twice as fast as numpy's assignment
         self._bytes = self._row.data.cast("B")
+        self._entries: Any = self._row.data  # copies an array in half the time, and only one of the same type
 
     @abstractmethod
     def _noted(self, process: int, number: int, lo: int) -> int:

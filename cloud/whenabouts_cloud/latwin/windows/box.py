@@ -9,7 +9,8 @@ box. A push clears the slab (prune) and rewrites it (grow). The last processes s
     masks   (n, d)                per state held: a bit for each compatible state of other processes, and its own bit
     tables  (t, 256)              per packed process: for a set of its places the bits of a word that lie there
     facts   (columns of Facts)    size, number of leading processes, word of compatible pairs, CGSs retracted last
-    path    (3, n)                working memory for walking the leading processes
+    cells   (n, d)                working memory: the bits of a word that a state of a leading process leaves
+    path    (4, n)                working memory for walking the leading processes
 
 Words and masks are int64 used as 64 bits. Two states are compatible iff neither knows of the end of the other; a choice
 is a CGS iff all its pairs are compatible. So growing walks the leading processes with the common mask. Each word it
@@ -25,8 +26,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.jit import Array, columns, compiled_noref
+from whenabouts_cloud.jit import Array, columns, compiled_inline, compiled_noref
 from whenabouts_cloud.latwin.model.layout import CLOCK, HEAD, META, ROW, Ring
+from whenabouts_cloud.latwin.windows.walk_kernel import trailing_zeros
 
 CELLS = 1 << 26  # 8 MiB; 13 processes at w = 4
 STATES = 64  # of all windows together: a mask is a word
@@ -65,6 +67,7 @@ class Box(NamedTuple):
     masks: Array
     tables: Array
     facts: Array
+    cells: Array
     path: Array
 
 
@@ -100,30 +103,32 @@ def new_box(widths: Sequence[int]) -> Box:
     facts = np.zeros(len(FACTS), np.int64)
     facts[FACTS.leading] = leading
     words = np.zeros(int(np.prod(widths[:leading])), np.int64)
-    return Box(words, axes, np.zeros((n, max(widths)), np.int64), tables, facts, np.zeros((3, n), np.int64))
+    masks, left = np.zeros((2, n, max(widths)), np.int64)
+    return Box(words, axes, masks, tables, facts, left, np.zeros((4, n), np.int64))
 
 
 def _strides(widths: Sequence[int]) -> list[int]:
     return [int(np.prod(widths[i + 1 :])) for i in range(len(widths))]
 
 
-@compiled_noref
+@compiled_inline
 def bits_of(word: int) -> Any:
     """Number of bits set in a word."""
-    word = word - ((word >> 1) & 0x5555555555555555)
-    word = (word & 0x3333333333333333) + ((word >> 2) & 0x3333333333333333)
-    word = (word + (word >> 4)) & 0x0F0F0F0F0F0F0F0F
-    return (word * 0x0101010101010101) >> 56
+    bits = np.uint64(word)  # machine code has an instruction for these steps, if they are unsigned
+    bits -= (bits >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((bits * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@compiled_noref
+@compiled_inline
 def places_of(box: Box, process: int, mask: int) -> Any:
     """The places along a process that a mask leaves, as bits."""
     width = box.axes[process, AXIS.width]
     return (mask >> box.axes[process, AXIS.offset]) & (-1 if width == 64 else (1 << width) - 1)
 
 
-@compiled_noref
+@compiled_inline
 def word_of(box: Box, mask: int) -> Any:
     """The bits of a word at which a mask leaves the states of all packed processes."""
     leading = box.facts[FACTS.leading]
@@ -135,7 +140,7 @@ def word_of(box: Box, mask: int) -> Any:
     return word
 
 
-@compiled_noref
+@compiled_inline
 def bits_at(box: Box, process: int, place: int) -> Any:
     """The bits of a word at one place along a packed process."""
     if len(box.tables) == 1:
@@ -143,7 +148,7 @@ def bits_at(box: Box, process: int, place: int) -> Any:
     return box.tables[process - box.facts[FACTS.leading], 1 << place]
 
 
-@compiled_noref
+@compiled_inline
 def clear(box: Box, process: int, place: int) -> None:
     """Removes the slab of one place from the lattice."""
     words, stride = box.words, box.axes[process, AXIS.stride]
@@ -163,35 +168,55 @@ def clear(box: Box, process: int, place: int) -> None:
     box.facts[FACTS.size] -= gone
 
 
-@compiled_noref
+@compiled_inline
 def grow(box: Box, mask: int) -> None:
-    """Adds all CGSs that a mask leaves to the lattice; it may hold none of them before."""
-    leading, words, masks, axes = box.facts[FACTS.leading], box.words, box.masks, box.axes
-    places, left, index = box.path[0], box.path[1], box.path[2]
-    pairs, size = box.facts[FACTS.pairs], 0
-    if leading == 0:
-        words[0] |= word_of(box, mask) & pairs
-        box.facts[FACTS.size] += bits_of(word_of(box, mask) & pairs)
+    """Adds all CGSs that a mask leaves to the lattice; it may hold none of them before.
+
+    Walks the leading processes with what is left: of their states, and of the cells of a word. Of the last one, whose
+    places are words side by side, all states are added at once.
+    """
+    words, masks, cells, last = box.words, box.masks, box.cells, box.facts[FACTS.leading] - 1
+    places, left, fit, index = box.path[0], box.path[1], box.path[2], box.path[3]
+    level, size = 0, 0
+    left[0], fit[0], index[0] = mask, word_of(box, mask) & box.facts[FACTS.pairs], 0
+    if last < 0:
+        words[0] |= fit[0]
+        box.facts[FACTS.size] += bits_of(fit[0])
         return
-    level, places[0], left[0], index[0] = 0, -1, mask, 0
+    cells_left(box, mask)
+    places[0] = places_of(box, 0, mask)
     while level >= 0:
-        place = places[level] + 1
-        if place == axes[level, AXIS.width]:
-            level -= 1
+        if level < last and places[level] != 0:
+            place = trailing_zeros(places[level])
+            places[level] &= places[level] - 1
+            found, common = fit[level] & cells[level, place], left[level] & masks[level, place]
+            onward = places_of(box, level + 1, common)
+            if found != 0 and onward != 0:
+                word = index[level] + place * box.axes[level, AXIS.stride]
+                level += 1
+                places[level], left[level], fit[level], index[level] = onward, common, found, word
             continue
-        places[level] = place
-        if not (left[level] >> (axes[level, AXIS.offset] + place)) & 1:
-            continue
-        common = left[level] & masks[level, place]
-        word = index[level] + place * axes[level, AXIS.stride]
-        if level < leading - 1:
-            level += 1
-            places[level], left[level], index[level] = -1, common, word
-        else:
-            cells = word_of(box, common) & pairs
-            words[word] |= cells
-            size += bits_of(cells)
+        if level == last:
+            chosen = places[last]
+            while chosen != 0:
+                place = trailing_zeros(chosen)
+                chosen &= chosen - 1
+                found = fit[last] & cells[last, place]
+                words[index[last] + place] |= found
+                size += bits_of(found)
+        level -= 1
     box.facts[FACTS.size] += size
+
+
+@compiled_inline
+def cells_left(box: Box, mask: int) -> None:
+    """Computes the cells of a word that are left by each state of a leading process that a mask leaves."""
+    for process in range(box.facts[FACTS.leading]):
+        chosen = places_of(box, process, mask)
+        while chosen != 0:
+            place = trailing_zeros(chosen)
+            chosen &= chosen - 1
+            box.cells[process, place] = word_of(box, box.masks[process, place])
 
 
 @compiled_noref
@@ -207,7 +232,7 @@ def pair_words(box: Box) -> None:
     box.facts[FACTS.pairs] = common
 
 
-@compiled_noref
+@compiled_inline
 def meet(ring: Ring, box: Box, process: int, place: int) -> None:
     """Computes the mask of a state held, and its bit in the masks of the others. O(n w)."""
     row, masks, axes = ring.window[process, place], box.masks, box.axes
@@ -237,7 +262,7 @@ def forget(box: Box, process: int, place: int) -> None:
     box.masks[process, place] = 0
 
 
-@compiled_noref
+@compiled_inline
 def step(ring: Ring, box: Box, process: int) -> None:
     """Updates the lattice after a release: prunes the state that left, cuts CGSs accepted too early, grows the new ones."""
     place = (ring.heads[process, HEAD.next] - 1) % ring.heads[process, HEAD.width]
@@ -246,7 +271,8 @@ def step(ring: Ring, box: Box, process: int) -> None:
         forget(box, process, place)
         cut(ring, box, process, place)
     meet(ring, box, process, place)
-    pair_words(box)
+    if process >= box.facts[FACTS.leading]:
+        pair_words(box)
     grow(box, box.masks[process, place])
 
 

@@ -23,11 +23,11 @@ raised to what is known of the process (`raise_to_waiting`).
 
 from typing import Any
 
-from whenabouts_cloud.jit import Array, compiled_noref
+from whenabouts_cloud.jit import Array, compiled_inline, compiled_noref
 from whenabouts_cloud.latwin.model.layout import CLOCK, FOREVER, HEAD, META, NEWEST, ROW, Ring
 
 
-@compiled_noref
+@compiled_inline
 def join(ring: Ring, row: Array, clock: Array, own: int) -> Any:
     """Raises the clock of a row of process `own` to another clock; returns True if it grew."""
     grew = False
@@ -145,7 +145,7 @@ def mark_raised(ring: Ring, row: Array) -> None:
         ring.meta[META.cuts] += 1
 
 
-@compiled_noref
+@compiled_inline
 def unmark(ring: Ring) -> None:
     """Clears the marks of the rows that the previous release raised."""
     if ring.meta[META.raised] == 0:

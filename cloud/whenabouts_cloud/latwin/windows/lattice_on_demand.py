@@ -1,7 +1,8 @@
 """The lattice of a group's windows without storing it: walked for each question.
 
-For more processes or longer windows than the box may have. A predicate is called once per question for each state (or
-combination) of the windows, and then evaluated for blocks of global states by table.
+For more processes or longer windows than the box may have. A conjunction of local predicates needs no walk (`all_true`).
+Another predicate is called once per question for each state (or combination) of the windows, and then evaluated for
+blocks of global states by table.
 """
 
 from itertools import product
@@ -15,11 +16,16 @@ from whenabouts_cloud.latwin.model.layout import CLOCK, HEAD, NO_ROOM, Ring
 from whenabouts_cloud.latwin.model.predicate import All, AtLeast, Function, Not, Predicate, Related
 from whenabouts_cloud.latwin.model.predicate import Any as Either
 from whenabouts_cloud.latwin.windows import walk
+from whenabouts_cloud.latwin.windows.all_true import CLOCKS_DISAGREE, IMPOSSIBLE, UNAVOIDABLE
+from whenabouts_cloud.latwin.windows.bound_conjunction import OTHER, Conjunctions
 from whenabouts_cloud.latwin.windows.ring import accept, note, release, renew
 
 
 class Walked:
     """The CGSs of the windows, walked on demand."""
+
+    def __init__(self) -> None:
+        self._conjunctions = Conjunctions()
 
     def push(self, ring: Ring, process: int, state: int, clock: Array, lo: int, hi: int) -> int:
         """Takes a report, see `ring.accept`."""
@@ -40,7 +46,8 @@ class Walked:
         return status
 
     def rebuild(self, ring: Ring) -> None:
-        """Does nothing: nothing is stored."""
+        """Forgets the predicates, which are bound to the ring; nothing else is stored."""
+        self._conjunctions.clear()
 
     def size(self, ring: Ring) -> int:
         """Number of CGSs."""
@@ -55,11 +62,17 @@ class Walked:
 
     def possibly(self, ring: Ring, predicate: Predicate | Function) -> bool:
         """Pos: True if the predicate holds in a CGS; stops at the first block of CGSs with such a one."""
+        verdict = self._conjunctions.verdict(ring, predicate)
+        if verdict != OTHER:
+            return verdict != IMPOSSIBLE
         window = frame_of(ring)
         return walk.possibly(window, truth_of(predicate, window))
 
     def definitely(self, ring: Ring, predicate: Predicate | Function) -> bool:
         """Def over the window, as `LatWin.definitely_in_window`, level by level."""
+        verdict = self._conjunctions.verdict(ring, predicate)
+        if verdict not in (OTHER, CLOCKS_DISAGREE):
+            return verdict == UNAVOIDABLE
         window = frame_of(ring)
         return walk.definitely_in_window(window, truth_of(predicate, window))
 

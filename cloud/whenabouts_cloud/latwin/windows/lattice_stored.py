@@ -1,18 +1,21 @@
 """The stored lattice of a group's windows: the box, and predicates bound to it."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.jit import Array, compiled_noref, entry
+from whenabouts_cloud.jit import Array, compiled_inline, compiled_noref, entry
 from whenabouts_cloud.latwin.model.layout import HEAD, META, NO_ROOM, Ring
 from whenabouts_cloud.latwin.model.predicate import Function, Predicate
+from whenabouts_cloud.latwin.windows.all_true import CLOCKS_DISAGREE, IMPOSSIBLE, UNAVOIDABLE
 from whenabouts_cloud.latwin.windows.bound import BoundPredicate
+from whenabouts_cloud.latwin.windows.bound_conjunction import KEPT, OTHER, Conjunctions
 from whenabouts_cloud.latwin.windows.box import FACTS, Box, drop, new_box, rebuild, step
 from whenabouts_cloud.latwin.windows.ring import accept, note, release, renew
 from whenabouts_cloud.latwin.windows.walk_box import any_true, greatest, least, list_states, mark_true, unavoidable
 
-KEPT = 16  # predicates whose leaves are kept from call to call; beyond, the one bound first is dropped
+NOTHING = object()  # no predicate is this one
 
 
 class Stored:
@@ -27,38 +30,54 @@ class Stored:
         n = len(ring.heads)
         ends = np.zeros((3, n), np.int64)
         self._ends = (ends[0], ends[1], ends[2])  # C_min, C_max, and a cursor between them
-        self._true, self._reached = np.zeros((2, len(self.box.words)), np.int64)
+        self._facts = self.box.facts.data
+        self._conjunctions = Conjunctions()
         self._bound: dict[int, tuple[Predicate, BoundPredicate]] = {}
+        self._asked: Any = NOTHING  # the predicate that `_verdict` belongs to, until the next change
+        self._verdict = OTHER
         self._marked: Any = None  # the predicate whose bits are in `_true`, until the next change
         self._push = entry(push, ring, self.box, 0, 0, ends[0], 0, 0)
-        self._avoids = entry(unavoidable_now, ring, self.box, *self._ends, self._true, self._reached)
+        words = self.box.words
+        self._avoids = entry(unavoidable_now, ring, self.box, *self._ends, words, words)
+
+    @cached_property
+    def _true(self) -> Array:
+        """The cells where a predicate holds that is no conjunction."""
+        return np.zeros_like(self.box.words)
+
+    @cached_property
+    def _reached(self) -> Array:
+        """Working memory for Def of such a predicate."""
+        return np.zeros_like(self.box.words)
 
     def push(self, ring: Ring, process: int, state: int, clock: Array, lo: int, hi: int) -> int:
         """Takes a report, see `ring.accept`."""
-        self._marked = None
+        self._asked, self._marked = NOTHING, None
         status: int = self._push(ring, self.box, process, state, clock, lo, hi)
         return status
 
     def note(self, ring: Ring, process: int, state: int, clock: Array, lo: int) -> int:
         """Takes a clock heartbeat, see `ring.note`."""
-        self._marked = None
+        self._asked, self._marked = NOTHING, None
         return int(take_note(ring, self.box, process, state, clock, lo))
 
     def renew(self, ring: Ring, process: int, state: int) -> int:
         """Takes a renewal, see `ring.renew`."""
-        self._marked = None
+        self._asked, self._marked = NOTHING, None
         return int(begin_anew(ring, self.box, process, state))
 
     def rebuild(self, ring: Ring) -> None:
         """Rebuilds the box after a restore of the ring."""
-        self._marked = None
+        self._asked, self._marked = NOTHING, None
         self._bound.clear()
+        self._conjunctions.clear()
         self.box.facts[FACTS.retracted] = 0
         rebuild(ring, self.box)
 
     def size(self, ring: Ring) -> int:
         """Number of CGSs."""
-        return int(self.box.facts[FACTS.size])
+        size: int = self._facts[FACTS.size]
+        return size
 
     def retracted(self) -> int:
         """Number of CGSs that the last report retracted."""
@@ -73,15 +92,26 @@ class Stored:
 
     def possibly(self, ring: Ring, predicate: Predicate | Function) -> bool:
         """Pos: True if the predicate holds in a CGS."""
+        verdict = self._verdict if predicate is self._asked else self._judge(ring, predicate)
+        if verdict != OTHER:
+            return verdict != IMPOSSIBLE
         if not isinstance(predicate, Predicate):
             return any(predicate(tuple(row)) for row in self.states(ring).tolist())
         return self.size(ring) > 0 and self._mark(ring, predicate)
 
     def definitely(self, ring: Ring, predicate: Predicate | Function) -> bool:
         """Def over the window: True if each path from C_min to C_max passes a CGS where the predicate holds."""
+        verdict = self._verdict if predicate is self._asked else self._judge(ring, predicate)
+        if verdict not in (OTHER, CLOCKS_DISAGREE):
+            return verdict == UNAVOIDABLE
         if not self.size(ring) or not self._mark(ring, predicate):
             return False
         return bool(self._avoids(ring, self.box, *self._ends, self._true, self._reached))
+
+    def _judge(self, ring: Ring, predicate: Predicate | Function) -> int:
+        """The verdict on a conjunction, or OTHER."""
+        self._verdict, self._asked = self._conjunctions.verdict(ring, predicate), predicate
+        return self._verdict
 
     def _mark(self, ring: Ring, predicate: Predicate | Function) -> bool:
         """Sets the bits of `_true` where a predicate holds; returns True if it holds in a CGS."""
@@ -139,7 +169,7 @@ def begin_anew(ring: Ring, box: Box, process: int, number: int) -> Any:
     return status
 
 
-@compiled_noref
+@compiled_inline
 def follow(ring: Ring, box: Box) -> None:
     """Updates the lattice after an input, release by release."""
     if ring.meta[META.emptied] >= 0:

@@ -23,7 +23,7 @@ last until the start of a state that is not its successor, and all their theorem
 
 from typing import Any
 
-from whenabouts_cloud.jit import Array, compiled_noref
+from whenabouts_cloud.jit import Array, compiled_inline, compiled_noref
 from whenabouts_cloud.latwin.model.layout import (
     BAD_ENTRY,
     BAD_OWN,
@@ -47,7 +47,7 @@ from whenabouts_cloud.latwin.model.layout import (
 from whenabouts_cloud.latwin.windows.effective import due, join, raise_future, raise_to_past, raise_to_waiting, unmark
 
 
-@compiled_noref
+@compiled_inline
 def accept(ring: Ring, process: int, number: int, clock: Array, lo: int, hi: int, holds: int) -> Any:
     """Takes the report that `process` began state `number` between `lo` and `hi`. O(n).
 
@@ -58,7 +58,7 @@ def accept(ring: Ring, process: int, number: int, clock: Array, lo: int, hi: int
     meta[META.emptied] = -1
     n = len(heads)
     status = wrong(n, process, number, clock)
-    if status == 0 and lo > hi:
+    if status == 0 and not NEVER <= lo <= hi <= FOREVER:
         status = BAD_TIME
     if status < 0:
         return status
@@ -91,7 +91,7 @@ def accept(ring: Ring, process: int, number: int, clock: Array, lo: int, hi: int
     return TAKEN
 
 
-@compiled_noref
+@compiled_inline
 def wrong(n: int, process: int, number: int, clock: Array) -> Any:
     """0, or the error status of a process, a number and a clock."""
     if not 0 <= process < n:
@@ -106,7 +106,7 @@ def wrong(n: int, process: int, number: int, clock: Array) -> Any:
     return 0
 
 
-@compiled_noref
+@compiled_inline
 def advance(ring: Ring, process: int) -> None:
     """Extends the states that have arrived without a gap, and the time that the process is known to have reached."""
     head, room = ring.heads[process], ring.room[process]
@@ -174,7 +174,7 @@ def renew(ring: Ring, process: int, number: int) -> Any:
     return TAKEN
 
 
-@compiled_noref
+@compiled_inline
 def release(ring: Ring) -> Any:
     """Moves the next state that is due from the room into its window; returns its process, or -1 if none is due.
 
@@ -197,7 +197,7 @@ def release(ring: Ring) -> Any:
     return chosen
 
 
-@compiled_noref
+@compiled_inline
 def slide(ring: Ring, process: int) -> None:
     """Moves the oldest waiting state of a process into its window, in place of the one that leaves it."""
     meta, head = ring.meta, ring.heads[process]
