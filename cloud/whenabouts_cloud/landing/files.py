@@ -128,9 +128,9 @@ def numbers_in(tables: Iterable[pa.Table]) -> list[Range]:
     if not some:
         return []
     groups = pa.concat_tables(some).group_by(["site", "gateway", "boot"]).aggregate([("seq", "list")])
-    ranges: list[Range] = []
-    for row in groups.to_pylist():
-        numbers = np.unique(np.array(row["seq_list"], np.int64))
+    seqs, ranges = groups["seq_list"].combine_chunks(), list[Range]()
+    for row, seq in zip(groups.drop_columns("seq_list").to_pylist(), seqs, strict=True):
+        numbers = np.unique(seq.values.to_numpy())
         ends = np.flatnonzero(np.diff(numbers) != 1)
         firsts, lasts = numbers[np.r_[0, ends + 1]].tolist(), numbers[np.r_[ends, len(numbers) - 1]].tolist()
         ranges += [(f"{row['site']}/{row['gateway']}", row["boot"], *both) for both in zip(firsts, lasts, strict=True)]
