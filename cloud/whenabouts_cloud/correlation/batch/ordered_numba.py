@@ -7,7 +7,7 @@ each word of the first that is in use, so that numbers far apart do not make the
 Memory that is seen for the first time costs more than the join. Until their number is known, pairs are therefore kept as
 distances from the slab's first rows, which mostly fit 16 bits, in blocks that return to the system as they are copied.
 
-Cost: some 60 ns a row of A and 5 ns a pair, with 4 or 8 bytes a pair of work memory.
+Cost: some 100 ns a row of A with as many of B, and 5 ns a pair, apart from new memory; 4 or 8 bytes a pair of work memory.
 """
 
 import importlib
