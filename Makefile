@@ -17,12 +17,14 @@ BOARDS := firmware_sim/whenabouts_sim/boards
 SEED ?=
 SPEED ?=
 TRACE ?=
+SIZES ?=
+FOLDER ?=
 
 # Tests and the demonstration start hundreds of Pythons, which would each compile every module that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-deep fuzz audit sbom lint types docs bench bench-edge bench-correlation bench-cep bench-latwin bench-spark broker test-programs lock clean
+.PHONY: help setup demo test test-deep fuzz audit sbom lint types docs bench bench-edge bench-correlation bench-cep bench-latwin bench-spark bench-scale broker test-programs lock clean
 
 help:  ## Show these targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -91,6 +93,9 @@ bench-cep: setup $(FLINK)/.ready  ## Measure event patterns beside DuckDB and Fl
 
 bench-spark: setup  ## Measure Spark jobs beside a bare scan and the bare engines: batches, streams, delay from landed to published.
 	@$(BIN)/python tests/bench/bench_jobs.py
+
+bench-scale: setup  ## Measure jobs over 10^6, 10^7 and 10^8 readings: time, memory of all processes. SIZES="1e6 1e7" FOLDER=/disk
+	@$(BIN)/python tests/bench/bench_scale.py $(if $(SIZES),--sizes $(SIZES)) $(if $(FOLDER),--folder "$(FOLDER)")
 
 bench-latwin: setup  ## Measure windows over groups beside the paper's algorithm, the same answers checked.
 	@for bench in latwin latwin_detector latwin_walk latwin_spark; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
@@ -181,4 +186,4 @@ lock:  ## Renew the lock files from the ranges in pyproject.toml and the .in fil
 	for file in $(LOCKED_ASIDE); do renew $$file.txt $$file.in || exit 1; done
 
 clean:  ## Remove environments and what runs have left.
-	rm -rf $(VENV) $(ZCBOR) $(AUDIT) dist $(FLINK) $(NODE) $(TYPINGS) demo-out docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ZCBOR) $(AUDIT) .bench dist $(FLINK) $(NODE) $(TYPINGS) demo-out docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reference.predicates import limits, pairs
 from support.search import examples
 from whenabouts_cloud.correlation import Condition, correlate, count_pairs
-from whenabouts_cloud.correlation.batch import input, slabs
+from whenabouts_cloud.correlation.batch import input, ordered_numba, slabs
 from whenabouts_cloud.correlation.batch.api import correlate_chunks, correlate_ranges
 
 EPOCH_US = 1_795_000_000_000_000
@@ -123,6 +123,43 @@ def test_slabs_of_any_size_give_the_same_pairs(a, b, d, ct, keyed, engine, zone)
             assert np.array_equal(column, expected)
         chunks = [listed(*part) for part in correlate_chunks(*stamps, **keys, engine=engine)]
     assert sorted(itertools.chain(*chunks)) == listed(*whole[:2])
+
+
+@pytest.mark.compiles
+@given(
+    sides(40), sides(40), st.integers(0, 70), thresholds, st.booleans(), st.integers(1, 9), st.sampled_from([1, 5, 9])
+)
+@settings(max_examples=examples(200), deadline=None)
+def test_sorted_pairs_do_not_depend_on_the_blocks_that_collect_them(a, b, d, ct, keyed, block, zone):
+    """Blocks that end amid a slab, of narrow and of wide numbers in turn, and slabs that are too wide for either."""
+    a, b = columns(a, 1, EPOCH_US), columns(b, 1, EPOCH_US)
+    stamps = (*a[1:], *b[1:], Condition("within", d=d, confidence=ct))
+    keys = {"key_a": a[0], "key_b": b[0]} if keyed else {}
+    whole = correlate(*stamps, **keys, engine="numpy")
+    with small_slabs(zone), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slabs, "REPEATS", 1000)  # rows in any order follow
+        patch.setattr(ordered_numba, "FIRST_PAIRS", 1)
+        patch.setattr(ordered_numba, "BLOCK_PAIRS", block)
+        for narrow, wide in ((1 << 16, 1 << 31), (0, 1 << 31), (8, 1 << 31), (4, 16)):
+            patch.setattr(ordered_numba, "NARROW", narrow)
+            patch.setattr(ordered_numba, "WIDE", wide)
+            for engine in ENGINES:
+                assert listed(*correlate(*stamps, **keys, engine=engine)) == listed(*whole)
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("keys", [1, 40])
+def test_matches_that_lie_far_apart_in_the_input_are_in_order(keys):
+    """Rows of B in random order, so that the matches of a row are thousands of rows apart, and each slab has all of B."""
+    rng = np.random.default_rng(8)
+    a_min, a_max = random_side(rng, 5000, 2_000_000, 500)
+    b_min, b_max = random_side(rng, 30_000, 2_000_000, 500)
+    order = rng.permutation(30_000)
+    stamps = (a_min, a_max, b_min[order], b_max[order], Condition("within", d=900, confidence="0.8"))
+    key_a, key_b = rng.integers(0, keys, 5000), rng.integers(0, keys, 30_000)
+    found = [correlate(*stamps, key_a, key_b, engine=engine) for engine in ENGINES]
+    assert len(found[0][0]) > 5000 * 20 / keys
+    assert listed(*found[1]) == sorted(listed(*found[0])) == listed(*found[0])
 
 
 @contextlib.contextmanager
@@ -264,6 +301,7 @@ def test_keys_and_middles_that_do_not_fit_one_number_pair_up_all_the_same(span, 
     stamps = (t, t + 5, t, t + 5, Condition("within", d=100, confidence="0.9"), key, key)
     chunks = [listed(*part) for part in correlate_chunks(*stamps, engine="numba", chunk_pairs=chunk)]
     assert sorted(itertools.chain(*chunks)) == listed(*correlate(*stamps, engine="numpy"))
+    assert sorted(itertools.chain(*chunks)) == listed(*correlate(*stamps, engine="numba"))
     assert count_pairs(*stamps, engine="numba") == count_pairs(*stamps, engine="numpy") > 500
 
 

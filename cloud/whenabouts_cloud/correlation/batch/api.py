@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
+from whenabouts_cloud.arrays import fresh
 from whenabouts_cloud.correlation.batch.join import Given, Index, Join, Pairs, PairsWithProbability
-from whenabouts_cloud.correlation.batch.slabs import Slab
 from whenabouts_cloud.pattern.condition import Condition
 
 CHUNK_PAIRS = 1 << 17  # 2 MiB of indices, which stay in a core's cache while they are consumed
@@ -57,7 +57,8 @@ def correlate(
 
     Stamps are whole numbers in ticks of the condition, in any order: int64, or Python integers of any size. Keys, if given,
     are arrays or lists of hashable values; only equal ones pair up, and None, NaN and NaT equal nothing. Probabilities are
-    within 1e-15 and never below the confidence. Takes 24 bytes a pair while it runs, 32 with probability.
+    within 1e-15 and never below the confidence. Takes 16 bytes a pair while it runs, 24 if rows are
+    in any other order than nearly that of time; with probability 8 more.
 
     Raises:
         ValueError: shapes or types do not fit, an interval ends before it begins, or keys are on one side only.
@@ -170,39 +171,37 @@ def correlate_ranges(
 
 
 def _sorted_pairs(join: Join) -> Pairs:
-    """All pairs, ordered by packing both indices into one number, which is twice as fast as ordering by two."""
-    bits = join.rows[1].bit_length()
-    if join.rows[0].bit_length() + bits > 63:
-        raise ValueError(f"rows: found {join.rows[0]} and {join.rows[1]}, expected a product below 2^63")
-    parts: list[Index] = []
-    if join.cutter is not None:
-        buffers = np.empty(CHUNK_PAIRS, np.int64), np.empty(CHUNK_PAIRS, np.int64)
-        for slab in join.cutter.slabs():
-            part = _packed(join, slab, bits, *buffers)
-            part.sort()
-            parts.append(part)
-        if not join.cutter.rows_follow:
-            parts = [np.concatenate(parts)] if parts else []
-            for part in parts:
-                part.sort()
-    total = sum(len(part) for part in parts)
-    i, j = np.empty(total, np.int64), np.empty(total, np.int64)
+    """All pairs in order; parts are released as soon as they are copied."""
+    if join.cutter is None:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    if not join.cutter.rows_follow:
+        return _sorted_at_once(join)
+    parts = list(join.engine.in_order(join.cutter.slabs_by_row(), join.terms))[::-1]
+    total = sum(len(part.i) for part in parts)
+    i, j = fresh(total, np.int64), fresh(total, np.int64)
     at = 0
-    for part in parts:
-        np.right_shift(part, bits, out=i[at : at + len(part)])
-        np.bitwise_and(part, (1 << bits) - 1, out=j[at : at + len(part)])
-        at += len(part)
+    while parts:
+        part = parts.pop()
+        end = at + len(part.i)
+        np.add(part.i, part.i_start, out=i[at:end], dtype=np.int64)
+        np.add(part.j, part.j_start, out=j[at:end], dtype=np.int64)
+        at = end
     return i, j
 
 
-def _packed(join: Join, slab: Slab, bits: int, i: Index, j: Index) -> Index:
-    """The pairs of a slab as i << bits | j; i and j are work buffers."""
+def _sorted_at_once(join: Join) -> Pairs:
+    """All pairs in order, by packing both indices into one number, which is twice as fast as ordering by two."""
+    bits = join.rows[1].bit_length()
+    if join.rows[0].bit_length() + bits > 63:
+        raise ValueError(f"rows: found {join.rows[0]} and {join.rows[1]}, expected a product below 2^63")
     parts = [np.empty(0, np.int64)]
-    for filled, _ in join.engine.pairs(slab, join.terms, i, j):
-        part = i[:filled] << bits
-        part |= j[:filled]
-        parts.append(part)
-    return np.concatenate(parts)
+    for i, j in join.chunks(CHUNK_PAIRS, None):
+        parts.append(i << bits)
+        parts[-1] |= j
+    packed = np.concatenate(parts)
+    parts.clear()
+    packed.sort()
+    return packed >> bits, packed & ((1 << bits) - 1)
 
 
 def _ranges_of(i: Index, j: Index) -> Ranges:

@@ -17,13 +17,14 @@ import numpy as np
 
 from whenabouts_cloud.correlation.batch.decide import Criterion, matches, probability
 from whenabouts_cloud.correlation.batch.matches_numpy import GUARD, Runs, by_runs
+from whenabouts_cloud.correlation.batch.ordered_numba import in_order
 from whenabouts_cloud.correlation.batch.pairs_numba import Filler
 from whenabouts_cloud.correlation.batch.reach import Reach, Terms, reach
 from whenabouts_cloud.correlation.batch.slabs import Ordered, Slab
 from whenabouts_cloud.correlation.batch.sort import deal, order
 from whenabouts_cloud.jit import Array, compiled
 
-__all__ = ["counts", "deal", "expand", "order", "pair_probability", "pairs", "runs"]
+__all__ = ["counts", "deal", "expand", "in_order", "order", "pair_probability", "pairs", "runs"]
 
 RUNS = 1 << 16  # runs yielded at once, 1.5 MiB
 COUNTED = 1 << 15  # size of the buffer when pairs are only counted: a loop that writes nothing would be no faster

@@ -61,9 +61,17 @@ class Filler:
         self.row, filled, probes = _fill_pairs(self.row, self._a, self._b, self._places, self._criterion, i, j)
         return filled, probes
 
+    def prepared(self) -> tuple[Axis, Axis, Array, Criterion]:
+        """Both sides on the axis, the places of `_fill_places`, and the condition."""
+        return self._a, self._b, self._places, self._criterion
+
+    def candidates(self, row: int) -> int:
+        """Number of rows of B that a row of A has to be compared with or surely matches."""
+        return int(self._places[3, row]) - int(self._places[0, row])
+
     @staticmethod
     def of(slab: Slab, terms: Terms) -> "Filler | None":
-        """Return the filler, or None if B is too long or keys and middles do not fit one number."""
+        """Return the filler, or None if B is too long or keys and middles do not fit one number; A may be in any order."""
         a, b = slab.a, slab.b
         if len(b.row) > MOST_ROWS:
             return None
@@ -74,7 +82,7 @@ class Filler:
         # Spacing of keys: so large that no row reaches from one key to the next.
         low, high = min(int(a_axis.min()), int(b.middle.min())), max(int(a_axis.max()), int(b.middle.max()))
         apart = high - low + int(table.far.max()) + 2
-        first, last = min(int(a.code[0]), int(b.code[0])), max(int(a.code[-1]), int(b.code[-1]))
+        first, last = min(int(a.code.min()), int(b.code[0])), max(int(a.code.max()), int(b.code[-1]))
         if (last - first + 2) * apart > WIDEST_AXIS:
             return None
         a_axis += (a.code - first) * apart
@@ -142,6 +150,21 @@ def _area(s: int, w_a: float, w_b: float) -> float:
     return whole * whole - over_a * over_a - over_b * over_b
 
 
+@inlined
+def decided(offset: int, w_a: int, w_b: int, threshold: float, criterion: Criterion) -> Any:
+    """Decide whether a candidate matches, from M and the lengths."""
+    total, apart = w_a + w_b, abs(offset)
+    before = min(max((criterion.width + total - apart) >> 1, 0), total)
+    after = min((criterion.width + total + apart) >> 1, total)
+    side_a, side_b = float(w_a), float(w_b)
+    above = _area(before, side_a, side_b) + _area(after, side_a, side_b)
+    above -= 2.0 * side_a * side_b * (1.0 + threshold)
+    hit = above > 0.0
+    if abs(above) <= BAND * (side_a + side_b) * (side_a + side_b):
+        hit = matches(apart, w_a, w_b, threshold, criterion)
+    return hit
+
+
 @compiled
 def _fill_pairs(
     row: int, a: Axis, b: Axis, places: Array, criterion: Criterion, i: Array, j: Array
@@ -151,7 +174,7 @@ def _fill_pairs(
     a_axis, a_length, a_row, b_axis, b_length, b_row = a.place, a.length, a.row, b.place, b.length, b.row
     filled: Any = 0  # places are numpy's integers for mypy and the machine's for numba
     first: Any
-    probes, width, threshold = 0, criterion.width, criterion.p / criterion.q
+    probes, threshold = 0, criterion.p / criterion.q
     while row < len(a_row):
         first, sure_first = np.int64(places[0, row]), np.int64(places[1, row])
         sure_last, last = np.int64(places[2, row]), np.int64(places[3, row])
@@ -174,16 +197,7 @@ def _fill_pairs(
         probes += unsure
         for probe in range(unsure):
             place = np.uintp(first + probe + (certain if probe >= left else 0))
-            w_b = b_length[place]
-            total, apart = w_a + w_b, abs(b_axis[place] - target)
-            before = min(max((width + total - apart) >> 1, 0), total)
-            after = min((width + total + apart) >> 1, total)
-            side_a, side_b = float(w_a), float(w_b)
-            above = _area(before, side_a, side_b) + _area(after, side_a, side_b)
-            above -= 2.0 * side_a * side_b * (1.0 + threshold)
-            hit = above > 0.0
-            if abs(above) <= BAND * (side_a + side_b) * (side_a + side_b):
-                hit = matches(apart, w_a, w_b, threshold, criterion)
+            hit = decided(b_axis[place] - target, w_a, b_length[place], threshold, criterion)
             i[np.uintp(filled)], j[np.uintp(filled)] = own, b_row[place]
             filled += np.int64(hit)
         row += 1

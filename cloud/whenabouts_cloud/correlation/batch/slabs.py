@@ -10,13 +10,13 @@ pairs because of keys, not of time), everything is sorted once, and slabs are ra
 Intervals longer than (hi - lo)/ct and rows without a key never match (`condition`) and are omitted here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from whenabouts_cloud.arrays import Array
-from whenabouts_cloud.correlation.batch.input import ZONE, Side
+from whenabouts_cloud.correlation.batch.input import NO_KEY, ZONE, Side
 from whenabouts_cloud.correlation.batch.reach import Terms
 
 SLAB_ZONES = 8  # zones of A in a slab: 32768 rows, with their part of B some 2 MB
@@ -35,8 +35,12 @@ class Ordered(NamedTuple):
 
     def cut(self, start: int, stop: int) -> "Ordered":
         """The rows start .. stop - 1."""
-        code = None if self.code is None else self.code[start:stop]
-        return Ordered(self.middle[start:stop], self.length[start:stop], self.row[start:stop], code)
+        return self.pick(slice(start, stop))
+
+    def pick(self, which: Any) -> "Ordered":
+        """The rows that an index of numpy selects."""
+        code = None if self.code is None else self.code[which]
+        return Ordered(self.middle[which], self.length[which], self.row[which], code)
 
 
 class Slab(NamedTuple):
@@ -48,6 +52,12 @@ class Slab(NamedTuple):
 
 
 Dealt = tuple[Array, Array, Array]  # row numbers, `low` and `high` of `Side` for them in this order
+
+
+Windows = list[tuple[int, int]]  # zones first .. last - 1 of B for each range of A
+Arrange = Callable[
+    [Array, Array, Array | None, Array | None, int, int, int], Ordered
+]  # `by_row`, or an engine's `order`
 
 
 class MatchFinder(Protocol):
@@ -87,9 +97,17 @@ class Cutter:
         if self._windows is None:
             yield from self.ordered_slabs(self.order(0), self.order(1))
             return
-        for number, (first, last) in enumerate(self._windows):
+        yield from self._window_slabs(self._windows, self._engine.order)
+
+    def slabs_by_row(self) -> Iterator[Slab]:
+        """Yield the slabs with A in the order of its rows; only if `rows_follow`."""
+        assert self._windows is not None
+        return self._window_slabs(self._windows, by_row)
+
+    def _window_slabs(self, windows: Windows, arranged: Arrange) -> Iterator[Slab]:
+        for number, (first, last) in enumerate(windows):
             start = number * SLAB_ZONES * ZONE
-            a = self.order(0, start, start + SLAB_ZONES * ZONE)
+            a = self._rows(arranged, 0, start, start + SLAB_ZONES * ZONE)
             b = self.order(1, first * ZONE, last * ZONE)
             if len(a.row) and len(b.row):
                 yield Slab(a, b, 0)
@@ -105,13 +123,16 @@ class Cutter:
 
     def order(self, which: int, start: int = 0, stop: int | None = None) -> Ordered:
         """Return the useful rows among start .. stop - 1 of A (0) or B (1), ordered by (code, middle)."""
+        return self._rows(self._engine.order, which, start, stop)
+
+    def _rows(self, arranged: Arrange, which: int, start: int, stop: int | None) -> Ordered:
         side, row, number = self._sides[which], None, start + self._starts[which]
         part: Any = slice(start, stop)
         if side.row is not None:
             part = row = side.row[start:stop].astype(np.int64)
             number = self._starts[which]
         code = None if side.code is None else side.code[part]
-        return self._engine.order(side.t_min[part], side.t_max[part], code, row, number, self._base, self._longest)
+        return arranged(side.t_min[part], side.t_max[part], code, row, number, self._base, self._longest)
 
     def _dealt(self, side: Side) -> Side:
         """Distribute the rows of a side to buckets of time: only row numbers are stored, stamps stay in place."""
@@ -120,7 +141,7 @@ class Cutter:
         row, low, high = self._engine.deal(side.t_min, side.t_max, self._base, shift, (self._span >> shift) + 1)
         return side._replace(low=low, high=high, row=row)
 
-    def _find_windows(self) -> list[tuple[int, int]] | None:
+    def _find_windows(self) -> Windows | None:
         """For each range of A the zones first .. last - 1 of B that its rows can match; None if there are too many."""
         a, b = self._sides
         b_low, b_high = (b.low - self._base) * 2, (b.high - self._base) * 2
@@ -134,6 +155,20 @@ class Cutter:
             if most < 0:
                 return None
         return windows
+
+
+def by_row(
+    t_min: Array, t_max: Array, code: Array | None, row: Array | None, start: int, base: int, longest: int
+) -> Ordered:
+    """Return the rows up to length `longest` in the order given, middles minus twice the base, numbered row + start."""
+    low, high = t_min - base, t_max - base
+    length, middle = high - low, low + high
+    number = (np.arange(len(length)) if row is None else row) + start
+    useful = length <= longest
+    if code is not None:
+        useful &= code != NO_KEY
+    every = Ordered(middle, length, number, code)
+    return every if useful.all() else every.pick(useful)
 
 
 def _place(b: Ordered, a: Ordered, at: int, middle: int, edge: Any) -> int:
