@@ -276,7 +276,7 @@ def test_a_revoked_gateway_is_refused_and_its_connection_has_no_rights(broker):
         assert honest.publish(topic("s", "victim", "obs")) == "Success"
     with broker.client(folder) as again:
         assert again.connections == 0
-    folder = broker.gateway("s", "stolen")
+    assert "restart mosquitto" in enrol("gateway", "s", "stolen", "--dir", broker.ca, "--out", folder)
     broker.process.send_signal(signal.SIGHUP)
 
     def lets_in():
