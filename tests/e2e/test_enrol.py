@@ -16,9 +16,13 @@ from paho.mqtt.properties import Properties
 from support.cloud.enrolled import HOST, MQTT_3, MQTT_5, Client, EnrolledBroker, enrol, enrolled_broker
 from support.edge.tls_broker import make_certificates
 from support.waiting import until
+from whenabouts_cloud.enrol import mosquitto
 from whenabouts_cloud.enrol.authority import DAY_S
 from whenabouts_cloud.enrol.folder import opened
+from whenabouts_cloud.ingest.receiving.buffered_client import MAX_PACKET_BYTES
+from whenabouts_edge.uplink import client as agent_client
 from whenabouts_protocol import topic
+from whenabouts_protocol.layout import MAX_MESSAGE_BYTES
 
 VERSIONS = [MQTT_5, MQTT_3]
 DENIED = "Not authorized"
@@ -171,6 +175,34 @@ def test_an_oversize_message_ends_the_connection_that_sends_it(broker, version, 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_messages_longer_than_the_ingest_takes_do_not_stop_the_others(broker, version):
+    """A broker that accepts such counts each as on the way to the ingest for ever, until nothing more fits."""
+    window = Properties(PacketTypes.CONNECT)
+    window.ReceiveMaximum, window.MaximumPacketSize = 3, MAX_PACKET_BYTES
+    longest = bytes(MAX_PACKET_BYTES)
+    with (
+        broker.client(broker.folder / "ingest", properties=window) as ingest,
+        broker.client(broker.folder / "s.victim") as victim,
+    ):
+        ingest.subscribe("wa/2/+/+/obs")
+        for _ in range(4):
+            with broker.client(broker.folder / "s.liar", version) as liar:
+                liar.client._maximum_packet_size = None
+                assert liar.publish(topic("s", "liar", "obs"), longest) not in ("Success", "")
+        assert victim.publish(topic("s", "victim", "obs"), b"honest") == "Success"
+        until(lambda: b"honest" in [payload for _, payload in ingest.heard], "the honest message")
+
+
+def test_a_message_as_long_as_the_protocol_allows_arrives(broker, ingest):
+    """With the longest names; the broker's limit is above that of messages, and below those of its receivers."""
+    assert min(MAX_PACKET_BYTES, agent_client.MAX_PACKET_BYTES) > mosquitto.MAX_PACKET_BYTES + 8
+    ingest.subscribe("wa/2/+/+/heartbeat")
+    with broker.client(broker.gateway("s", "l" * 62)) as longest:
+        assert longest.publish(topic("s", "l" * 62, "heartbeat"), bytes(MAX_MESSAGE_BYTES)) == "Success"
+    until(lambda: MAX_MESSAGE_BYTES in [len(payload) for _, payload in ingest.heard], "the message")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_messages_that_the_broker_would_have_to_keep_for_their_sender_end_the_connection(broker, version):
     """QoS 2 is for nobody: without its last step the message stays in the broker's memory."""
     with broker.client(broker.folder / "s.liar", version) as liar:
@@ -244,7 +276,7 @@ def test_a_revoked_gateway_is_refused_and_its_connection_has_no_rights(broker):
         assert honest.publish(topic("s", "victim", "obs")) == "Success"
     with broker.client(folder) as again:
         assert again.connections == 0
-    folder = broker.gateway("s", "stolen")
+    assert "restart mosquitto" in enrol("gateway", "s", "stolen", "--dir", broker.ca, "--out", folder)
     broker.process.send_signal(signal.SIGHUP)
 
     def lets_in():

@@ -10,7 +10,7 @@ import pytest
 from reference.latwin import simulate
 from spark.test_run_command import RULES, check
 from support.cep.landing import random_readings
-from support.cloud.attacks import EVIL, Attacker, Honest, births_and_heartbeats, conflicts, future
+from support.cloud.attacks import EVIL, Attacker, Honest, births_and_heartbeats, conflicts, future, past, wide
 from support.cloud.ingest import SITE
 from support.latwin.states import states_of
 from whenabouts_protocol import Reading, encode_batch
@@ -66,9 +66,9 @@ def land(folder, honest: dict[str, list[Reading]], attack) -> str:
         return ingest.log.read_text()
 
 
-@pytest.mark.parametrize("attacks", [(), (future, births_and_heartbeats, conflicts)], ids=["none", "all"])
+@pytest.mark.parametrize("attacks", [(), (future, births_and_heartbeats, conflicts, wide, past)], ids=["none", "all"])
 def test_results_of_three_engines_are_those_of_the_definitions(run_once, tmp_path, attacks):
-    """The attacker sends readings from the future, contradictions, heartbeats of many boots, and the others' readings with
+    """The attacker sends readings of any time, contradictions, heartbeats of many boots, and the others' readings with
     opposite values in its own name, to streams that are not its own."""
     tags = [row | {"gateway": f"r{row['gateway'][1:]}"} for row in random_readings(seed=8, count=160)]
     states = states_of(simulate(random.Random(26), 3, 90))

@@ -111,6 +111,7 @@ def gateway(
             if not is_name(group):
                 raise EnrolError(f"--group: found {group!a}, expected a name like those of gateways")
         host, port = _address(broker, ca.register)
+        returns = identity in ca.register.gateways and ca.register.gateways[identity].revoked
         ca.register = ca.register.enrolled(identity, streams, groups)
         issued = ca.enrol_client(identity, out, _now_s(), days, replaces)
         table = broker_table(host, port, identity, Path(installed_in) if installed_in else out.resolve())
@@ -122,7 +123,7 @@ def gateway(
         click.echo(
             f"no broker is known yet: {BROKER_FILE} names {host}:{port}; run `enrol broker` first, or give --broker"
         )
-    _tell_brokers(ca, bool(ca.register.gateways[identity].groups) or replaces)
+    _tell_brokers(ca, bool(ca.register.gateways[identity].groups) or replaces or returns)
 
 
 @enrol.command("ingest")

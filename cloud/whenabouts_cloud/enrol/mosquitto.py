@@ -8,15 +8,17 @@ from collections.abc import Iterator, Sequence
 
 from whenabouts_cloud.enrol.names import INGEST, PUBLISHER
 from whenabouts_cloud.enrol.register import Register
+from whenabouts_protocol.layout import MAX_MESSAGE_BYTES
 from whenabouts_protocol.topics import PREFIX, VERSION
 
-# Twice the largest message that anybody may send; the rest of a packet is its topic and properties.
-MAX_PAYLOAD_BYTES = 512 << 10
-MAX_PACKET_BYTES = MAX_PAYLOAD_BYTES + (64 << 10)
+MAX_PAYLOAD_BYTES = MAX_MESSAGE_BYTES
+# With the topic and properties. Less than ingest and agents take: mosquitto 2.0.11 keeps a longer packet back from a client
+# that takes no such, but counts it as on the way for ever, and after MAX_INFLIGHT_MESSAGES sends this client nothing more.
+MAX_PACKET_BYTES = MAX_PAYLOAD_BYTES + 512
 MAX_CONNECTIONS = 10_000
 MAX_INFLIGHT_MESSAGES = 10_000  # more than the ingest lets one gateway have waiting
 MAX_INFLIGHT_BYTES = 48 << 20  # as many as the ingest holds before they are durable; mosquitto keeps a copy of each
-MAX_QUEUED_MESSAGES, MAX_QUEUED_BYTES = 20_000, 32 << 20  # what does not fit is sent again from the spools
+MAX_QUEUED_MESSAGES, MAX_QUEUED_BYTES = 40_000, 64 << 20  # what does not fit is sent again from the spools, after 30 s
 MAX_KEEPALIVE_S = 3600
 SESSION_DAYS = 14
 

@@ -17,6 +17,7 @@ from whenabouts_cloud.ingest.dead_letters import DeadLetters
 from whenabouts_cloud.ingest.ingest_counters import Counters, GatewayCounters
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.ingest.ledger import Ledger, LedgerFull, ledger_name
+from whenabouts_cloud.ingest.log_limit import LogLimit
 from whenabouts_cloud.ingest.owners import Owners
 from whenabouts_cloud.landing.ranges import as_ranges, runs
 from whenabouts_cloud.landing.schema import AHEAD_DIR
@@ -83,6 +84,7 @@ class Bridge:
         self._to_ack: dict[Gateway, set[int]] = {}
         self._frontiers_written_us = 0
         self._clocks_ahead: set[Gateway] = set()
+        self._log_limit = LogLimit()
         self._recent: OrderedDict[tuple[str, str, int, int], int] = OrderedDict()
         self.counters, self.by_gateway = Counters(), GatewayCounters()
 
@@ -279,26 +281,27 @@ class Bridge:
         now_us = self._now_us()
         kept_from = {boot: self._gateways.first_kept(origin, boot) for boot in heartbeat.published}
         before = self._gateways.heard(origin, heartbeat, now_us)
-        self._count_lost(origin, before, heartbeat)
+        self._count_lost(origin, before, heartbeat, now_us)
         self._note_clock_ahead(origin, heartbeat.frontier_us, now_us)
         for boot, (first, _) in heartbeat.published.items():
             reach = self._ledger.reach(ledger_name(*origin), boot, kept_from[boot])
             if reach < first - 1:
                 self._to_ack.setdefault(origin, set()).add(boot)
                 self.counters.forgotten += first - 1 - reach
-                log.warning(
-                    "gateway.numbers_elsewhere", "these were confirmed elsewhere and are not waited for",
-                    gateway="/".join(origin), boot=boot, first=reach + 1, last=first - 1,
-                )  # fmt: skip
+                if self._log_limit.allows("numbers_elsewhere", origin, now_us):
+                    log.warning(
+                        "gateway.numbers_elsewhere", "these were confirmed elsewhere and are not waited for",
+                        gateway="/".join(origin), boot=boot, first=reach + 1, last=first - 1,
+                    )  # fmt: skip
 
-    def _count_lost(self, origin: Gateway, before: Heartbeat | None, heartbeat: Heartbeat) -> None:
+    def _count_lost(self, origin: Gateway, before: Heartbeat | None, heartbeat: Heartbeat, now_us: int) -> None:
         """Count what the gateway lost since its previous heartbeat; warn when losses begin."""
         for what, why in (("refused", "its spool is full"), ("invalid", "its readers send invalid data")):
             known = getattr(before, what) or 0 if before is not None and before.boot == heartbeat.boot else 0
             new = (getattr(heartbeat, what) or 0) - known
             if new > 0:
                 setattr(self.counters, what, getattr(self.counters, what) + new)
-                if not known:
+                if not known and self._log_limit.allows(what, origin, now_us):
                     log.warning(
                         f"gateway.{what}",
                         f"{why}; see `whenabouts-edge status` there",

@@ -26,7 +26,7 @@ from whenabouts_cloud.ingest.dead_letter_files import DEAD, LetterFiles, Letters
 from whenabouts_cloud.ingest.holding import LandingError, hold
 from whenabouts_cloud.ingest.lease import LEASE_S
 from whenabouts_cloud.ingest.ledger import Ledger
-from whenabouts_cloud.landing.files import RANGES_KEY
+from whenabouts_cloud.landing.files import FILE_KEY, RANGES_KEY
 from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, HOUR, SUFFIX, Numbers, numbers_of, path_of
 from whenabouts_cloud.landing.ranges import Range, range_of
 from whenabouts_cloud.landing.schema import SCHEMA
@@ -130,7 +130,9 @@ class Landing:
                 again, and if these readings are written again, the later ones are repeats, which readers drop.
             LandingLost: another ingest holds the landing.
         """
-        table = to_table(readings, landed_us).replace_schema_metadata({RANGES_KEY: json.dumps(ranges)})
+        self._next += self._holding.settle()
+        metadata = {RANGES_KEY: json.dumps(ranges), FILE_KEY: str(self._next)}
+        table = to_table(readings, landed_us).replace_schema_metadata(metadata)
         return self._publish(output, _parquet(table), landed_us)
 
     def write_frontiers(self, rows: list[dict[str, Any]]) -> None:

@@ -11,6 +11,7 @@ stays in the gateway's spool.
 from array import array
 from bisect import bisect_left, insort
 from collections.abc import Iterable
+from heapq import nlargest
 
 from whenabouts_cloud.landing.ranges import Boot, Range, Ranges, runs
 
@@ -19,7 +20,8 @@ MAX_GATEWAY_RANGES = 16_384  # of all boots of one gateway; an ordinary boot is 
 MAX_ALL_RANGES = 250_000  # of all gateways; some 400 bytes each
 MAX_CLOSED_BOOTS = 65_536  # of one gateway
 MAX_ALL_CLOSED_BOOTS = 2_000_000  # of all gateways; 8 bytes each
-LEAST_BOOTS = 64  # a gateway keeps so many boots open when all gateways together are at the limit
+LEAST_RANGES = 64  # a gateway keeps so many when all gateways together are at the limit
+CLOSED_PART = 64  # of its ranges a gateway then gives a 64th at a time, so that it is not looked for again each time
 
 
 class LedgerFull(Exception):
@@ -141,17 +143,27 @@ class Ledger:
                 )
             self._close_earliest(gateway)
         while self._size + gaps > MAX_ALL_RANGES:
-            if len(self._landed.get(gateway, ())) <= LEAST_BOOTS or not self._can_close(gateway, boot):
+            largest = self._largest(gateway, boot)
+            if largest is None:
                 raise LedgerFull(
                     f"found more than {MAX_ALL_RANGES} boots and gaps of all gateways; start a new landing"
                 )
-            self._close_earliest(gateway)
+            least = max(self._sizes[largest] - self._sizes[largest] // CLOSED_PART - 1, LEAST_RANGES)
+            while self._sizes[largest] > least and self._can_close(largest, boot if largest == gateway else None):
+                self._close_earliest(largest)
+
+    def _largest(self, gateway: str, boot: int) -> str | None:
+        """The gateway with the most ranges, of those that can give some; None if there is none. boot: stays open."""
+        for one in nlargest(8, self._sizes, key=self._sizes.__getitem__):
+            if self._sizes[one] > LEAST_RANGES and self._can_close(one, boot if one == gateway else None):
+                return one
+        return None
 
     def _can_close(self, gateway: str, boot: int | None = None) -> bool:
         """True if the earliest boot is another one, has nothing pending, and may be remembered as closed."""
-        earliest = next(iter(self._landed.get(gateway, ())), boot)
+        earliest = next(iter(self._landed.get(gateway, ())), None)
         return (
-            earliest != boot
+            earliest not in (boot, None)
             and (gateway, earliest) not in self._pending
             and len(self._closed.get(gateway, ())) < MAX_CLOSED_BOOTS
             and self._all_closed < MAX_ALL_CLOSED_BOOTS

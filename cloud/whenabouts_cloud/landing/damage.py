@@ -5,6 +5,7 @@ lie between its neighbours, whose folders may have been deleted, as the manual a
 missed.
 """
 
+import contextlib
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -19,7 +20,6 @@ from whenabouts_cloud.landing.files import (
     DamagedFileError,
     check_file,
     data_files,
-    number_of,
     read_footer,
 )
 from whenabouts_cloud.landing.layout import HOUR as HOUR_FOLDER
@@ -62,28 +62,38 @@ def check(landing: Path, advance: Callable[[int], None] = lambda _: None) -> Rep
     files = list(data_files(landing))
     whole: dict[Path, list[Range]] = {}
     damaged: dict[Path, str] = {}
+    misplaced: dict[Path, list[Range]] = {}
+    renamed = _renamed(landing)
     for file in files:
         try:
             footer = check_file(Store.at(file.parent), file.name)
+            expected = numbers_of(_first_name(file.relative_to(landing).as_posix(), renamed))
+            if footer.number is not None and expected is not None and footer.number != expected.first:
+                misplaced[file] = footer.ranges or []
+                raise DamagedFileError(
+                    f"found the content of file number {footer.number} of an ingest, expected its own"
+                )
             whole[file] = footer.ranges or []
             report.readings += footer.rows
         except DamagedFileError as error:
             damaged[file] = str(error)
         advance(1)
     report.files = len(files)
+    held = [one for ranges in (*whole.values(), *misplaced.values()) for one in ranges]
     for file, problem in damaged.items():
         name = file.relative_to(landing).as_posix()
-        report.found.append(Found(name, "damaged", problem, _lost(file, whole, snapshot)))
+        ranges = _between(file.name, whole, snapshot) if file in misplaced else _lost(file, whole, snapshot)
+        report.found.append(Found(name, "damaged", problem, without(ranges, held)))
     for name in (file.relative_to(landing).as_posix() for file in whole):
         if (landing / LEFT_OUT_DIR / name).exists() or record_of(landing, name).exists():
             problem = "it is whole, but was left out or moved while it was not, and jobs do not read a name twice"
             report.found.append(Found(name, "unseen", problem, []))
     report.found += [
-        Found(name, "missing", "no file has this number", [])
+        Found(name, "missing", "no file has this number", without(_between(name, whole, snapshot), held))
         for name in _missing(landing, [*files, *_frontier_files(landing)], snapshot)
     ]
     for file in (*_frontier_files(landing), *sorted((landing / "_dead").glob("*.jsonl"))):
-        bad = _bad_lines(file)
+        bad = _bad_lines(file, may_be_empty=file.suffix == ".jsonl")
         if bad is not None:
             report.found.append(Found(file.relative_to(landing).as_posix(), "beside", bad, []))
     numbered = [*files, *_frontier_files(landing)]
@@ -167,31 +177,49 @@ def _adjacent(one: str, other: str) -> bool:
     return apart <= timedelta(hours=1)
 
 
+def _renamed(landing: Path) -> dict[str, str]:
+    """The former path of each file that a repair has made or renamed, by its path; both below the landing."""
+    paths: dict[str, str] = {}
+    for record in (landing / DAMAGED_DIR).rglob("*.json"):
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            new = json.loads(record.read_bytes())["new"]
+            if isinstance(new, str):
+                paths[new] = record.relative_to(landing / DAMAGED_DIR).as_posix().removesuffix(".json")
+    return paths
+
+
+def _first_name(path: str, renamed: dict[str, str]) -> str:
+    """The name under which the ingest wrote a file."""
+    for _ in range(len(renamed)):
+        path = renamed.get(path, path)
+    return path.rpartition("/")[2]
+
+
 def _lost(file: Path, whole: dict[Path, list[Range]], snapshot: dict[str, Any]) -> list[Range]:
-    """The numbers of a damaged file that are in no whole file; without its footer, those that its neighbours leave out."""
-    held = [one for ranges in whole.values() for one in ranges]
+    """The numbers of a damaged file; without its footer, those that its neighbours leave out."""
     try:
         ranges = read_footer(Store.at(file.parent), file.name).ranges
     except DamagedFileError:
         ranges = None
-    return without(ranges if ranges is not None else _between(file, whole, snapshot), held)
+    return ranges if ranges is not None else _between(file.name, whole, snapshot)
 
 
-def _between(file: Path, whole: dict[Path, list[Range]], snapshot: dict[str, Any]) -> list[Range]:
-    """Numbers of each boot between the last one in earlier files and the first one in later files, or in the snapshot."""
-    number = number_of(file.name)
-    if number is None:
+def _between(name: str, whole: dict[Path, list[Range]], snapshot: dict[str, Any]) -> list[Range]:
+    """Numbers of each boot between the last one in earlier files and the first one in later files, else in the snapshot."""
+    numbers = numbers_of(name.rpartition("/")[2])
+    if numbers is None:
         return []
     before: list[Range] = []
-    later: list[Range] = [one for one in snapshot["ranges"] if number <= snapshot["upto"]]
+    later: list[Range] = []
+    noted: list[Range] = snapshot["ranges"] if numbers.last <= snapshot["upto"] else []
     for other, ranges in whole.items():
-        at = number_of(other.name)
+        at = numbers_of(other.name)
         if at is not None:
-            (before if at < number else later).extend(ranges)
+            (before if at.last < numbers.first else later).extend(ranges)
     between: list[Range] = []
-    for boot in {one[:2] for one in later}:
+    for boot in {one[:2] for one in (*later, *noted)}:
         first = max((last for *name, _, last in before if tuple(name) == boot), default=-1) + 1
-        known = [(low, high) for *name, low, high in later if tuple(name) == boot and high >= first]
+        known = _behind(first, boot, later) or _behind(first, boot, noted)
         begin = min((low for low, _ in known), default=first)
         # Up to the first later number; the snapshot's own ranges hold the lost ones too.
         last = begin - 1 if begin > first else max((high for low, high in known if low <= first), default=first - 1)
@@ -200,12 +228,19 @@ def _between(file: Path, whole: dict[Path, list[Range]], snapshot: dict[str, Any
     return between
 
 
-def _bad_lines(file: Path) -> str | None:
+def _behind(first: int, boot: tuple[str, int], ranges: list[Range]) -> list[tuple[int, int]]:
+    """Those of a boot that do not end before a number."""
+    return [(low, high) for *name, low, high in ranges if tuple(name) == boot and high >= first]
+
+
+def _bad_lines(file: Path, may_be_empty: bool) -> str | None:
     """The problem of a file of JSON objects, one a line; None if there is none or the file is gone."""
     try:
         lines = file.read_bytes().split(b"\n")
     except FileNotFoundError:
         return None
+    if lines == [b""] and not may_be_empty:
+        return "it is empty"
     if lines[-1]:
         return f"its last line, {len(lines)}, is incomplete"
     for number, line in enumerate(lines[:-1], 1):

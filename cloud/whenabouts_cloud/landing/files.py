@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.landing.layout import PART, parts_of
+from whenabouts_cloud.landing.layout import NUMBER, PART, parts_of
 from whenabouts_cloud.landing.ranges import Range, range_of
 from whenabouts_cloud.landing.schema import AHEAD_DIR, IDENTITY, SCHEMA
 from whenabouts_cloud.landing.store import Store
 
 RANGES_KEY = b"whenabouts.ranges"
+FILE_KEY = b"whenabouts.file"  # the number under which the ingest wrote it
 DAMAGED_DIR = "_damaged"  # in the landing
 LEFT_OUT_DIR = f"{DAMAGED_DIR}/left_out"  # an empty file for each that a job has left out, under the same path
 SIDE_OUTPUTS = (AHEAD_DIR,)  # folders of data files that are numbered with the others
@@ -31,10 +32,13 @@ class DamagedFileError(Exception):
 
 
 class Footer(NamedTuple):
-    """What the end of a file says of it: the number of its readings, and their numbers if it is a file of the ingest."""
+    """What the end of a file says of it: the number of its readings, and if it is a file of the ingest, their numbers and
+    the number of the file; earlier versions did not write the last.
+    """
 
     rows: int
     ranges: list[Range] | None
+    number: int | None
 
 
 def data_files(part: Path) -> Iterator[Path]:
@@ -50,12 +54,6 @@ def part_folders(landing: Path) -> list[Path]:
     return [landing / name for name in parts_of(Store.at(landing))]
 
 
-def number_of(name: str) -> int | None:
-    """Number of a file that the ingest has written; None for another one's."""
-    number = name.removeprefix("part-").removesuffix(".parquet")
-    return int(number) if name == f"part-{number}.parquet" and number.isdecimal() else None
-
-
 def read_footer(landing: Store, path: str) -> Footer:
     """Read the end of a file, some 0.3 ms.
 
@@ -68,8 +66,9 @@ def read_footer(landing: Store, path: str) -> Footer:
                 raise DamagedFileError("found an empty file, expected Parquet")
             data = pq.read_metadata(file)
         columns = data.schema.to_arrow_schema()
-        text = (data.metadata or {}).get(RANGES_KEY)
-        ranges = None if text is None else [range_of(one) for one in json.loads(text)]
+        said = data.metadata or {}
+        ranges = [range_of(one) for one in json.loads(said[RANGES_KEY])] if RANGES_KEY in said else None
+        number = int(said[FILE_KEY]) if FILE_KEY in said else None
     except FileNotFoundError:
         raise DamagedFileError("found no file of this name any more") from None
     except (OSError, pa.ArrowException, ValueError, TypeError) as error:
@@ -80,7 +79,9 @@ def read_footer(landing: Store, path: str) -> Footer:
             raise DamagedFileError(f"found no column {name}, expected the columns of readings")
         if at >= 0 and not _same_type(columns.field(at).type, SCHEMA.field(name).type):
             raise DamagedFileError(f"found {name} as {columns.field(at).type}, expected {SCHEMA.field(name).type}")
-    return Footer(data.num_rows, ranges)
+    if ranges is not None and (strange := {*columns.names} - {*SCHEMA.names, NUMBER}):
+        raise DamagedFileError(f"found a column {min(strange)!a}, expected the columns of readings only")
+    return Footer(data.num_rows, ranges, number)
 
 
 def check_file(landing: Store, path: str) -> Footer:

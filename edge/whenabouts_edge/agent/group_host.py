@@ -83,7 +83,9 @@ class GroupHost:
             self._learn(site, gateway, leaf, payload)
         except WireError as error:
             self.refused += 1
-            log.warning("peer.refused", str(error), group=self.group, peer=f"{site}/{gateway}", leaf=leaf)
+            if (gateway, leaf) not in self._complained:
+                self._complained.add((gateway, leaf))
+                log.warning("peer.refused", str(error), group=self.group, peer=f"{site}/{gateway}", leaf=leaf)
 
     def stamp(self, readings: Sequence[PendingReading]) -> None:
         """Pass these readings to the detection, and set the vector clock that each carries."""

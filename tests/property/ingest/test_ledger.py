@@ -173,18 +173,31 @@ def test_gaps_are_limited_over_all_boots_of_a_gateway(monkeypatch):
     assert ledger.admit("g", 6, [0]) == [True]
 
 
-def test_all_gateways_together_have_a_limit_in_which_each_keeps_some_boots(monkeypatch):
-    """A gateway with many boots makes room of its own; one with few is refused, and its own numbers may still go on."""
-    monkeypatch.setattr(ledger_module, "MAX_ALL_RANGES", 8)
-    monkeypatch.setattr(ledger_module, "LEAST_BOOTS", 2)
+def test_all_gateways_together_have_a_limit_at_which_the_largest_makes_room(monkeypatch):
+    """Those with many boots or gaps close boots for one that has none yet; only when all have few is it refused."""
+    monkeypatch.setattr(ledger_module, "MAX_ALL_RANGES", 12)
+    monkeypatch.setattr(ledger_module, "LEAST_RANGES", 2)
     ledger = Ledger()
     for boot in range(9):
         ledger.admit("greedy", boot, [0])
         ledger.land([("greedy", boot, 0, 0)])
+    ledger.admit("gaps", 0, [0, 2, 4, 6])
+    ledger.land([("gaps", 0, n, n) for n in (0, 2, 4, 6)])
     assert ledger.closed_boots() == {"greedy": [0]}
-    with pytest.raises(LedgerFull, match="of all gateways; start a new landing"):
-        ledger.admit("late", 0, [0])
+    for n in range(4):
+        assert ledger.admit(f"late{n}", 0, [0]) == [True]
+        ledger.land([(f"late{n}", 0, 0, 0)])
+    assert ledger.closed_boots() == {"greedy": [0, 1, 2, 3, 4]}
     assert ledger.admit("greedy", 8, [1]) == [True]
+    for n in range(4, 12):
+        try:
+            assert ledger.admit(f"late{n}", 0, [0]) == [True]
+        except LedgerFull:
+            break
+        ledger.land([(f"late{n}", 0, 0, 0)])
+    assert {gateway for gateway, *_ in ledger.landed_ranges()} == {"greedy", *(f"late{n}" for n in range(10))}
+    with pytest.raises(LedgerFull, match="of all gateways; start a new landing"):
+        ledger.admit("late10", 0, [0])
 
 
 def test_numbers_on_disk_beyond_the_limits_are_trimmed_after_a_start(monkeypatch):

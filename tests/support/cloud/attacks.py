@@ -69,6 +69,21 @@ def future():
         yield "obs", encode_batch([reading("evil", boot, n, now_us() + 10**14 * 3) for n in range(2000)])
 
 
+def wide():
+    """Readings that begin now, or long ago, and end in ten years."""
+    for boot in itertools.count():
+        made = [reading("evil", boot, n, now_us()) for n in range(2000)]
+        for one in made:
+            one.t_min, one.t_max = one.t_min - boot % 2 * 3 * 10**14, one.t_max + 3 * 10**14
+        yield "obs", encode_batch(made)
+
+
+def past():
+    """Readings as old as the wire allows, of the last numbers that there are."""
+    for boot in itertools.count():
+        yield "obs", encode_batch([reading("evil", 2**62 + boot, 2**63 - 3000 + n, 2000 - 2**62) for n in range(2000)])
+
+
 def births_and_heartbeats():
     """Heartbeats that name 64 new boots each."""
     for first in itertools.count(step=64):
@@ -76,7 +91,7 @@ def births_and_heartbeats():
         yield "heartbeat", heartbeat("evil", 0, now_us(), dict.fromkeys(range(first, first + 64), (0, 1)))
 
 
-ATTACKS = (conflicts, gaps, new_readings, small_messages, large_messages, future, births_and_heartbeats)
+ATTACKS = (conflicts, gaps, new_readings, small_messages, large_messages, future, wide, past, births_and_heartbeats)
 
 
 def memory_bytes(process: psutil.Process) -> int:

@@ -115,6 +115,9 @@ def test_what_peers_say_of_themselves_is_checked(caplog):
     bench.host.heard(topic("hall", "a", "state"), b"\xff")
     said = [(one.event, one.fields.get("reason")) for one in caplog.records]
     assert said.count(("peer.disbelieved", "malformed")) == 1
+    assert [event for event, _ in said].count(
+        "peer.refused"
+    ) == 2  # a birth and a status of a; the second birth is not told
     bench.host.heard(topic("hall", "a", "status"), encode_status(Status("hall", "a", 5, "offline")))
     bench.host.heard(topic("hall", "a", "status"), b"")
     assert bench.advance(2, 9 * SETTLE_US) == []

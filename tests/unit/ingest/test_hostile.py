@@ -3,6 +3,7 @@
 import json
 import random
 import tracemalloc
+from collections import Counter
 
 import cbor2
 import pytest
@@ -28,6 +29,7 @@ from whenabouts_cloud.ingest import bridge as bridge_module
 from whenabouts_cloud.ingest import dead_letter_files as files_module
 from whenabouts_cloud.ingest import dead_letters as dead_module
 from whenabouts_cloud.ingest import ledger as ledger_module
+from whenabouts_cloud.ingest import log_limit
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.ingest.ledger import MAX_RANGES
@@ -117,6 +119,33 @@ def test_no_bytes_make_the_bridge_raise(leaf, payload):
     assert bridge.waiting == 1
     assert bridge.counters.dead - buried in (0, 1, 2, 3)
     assert bridge.flush().tokens == ["token"]
+
+
+def test_a_gateway_cannot_fill_the_log(bridge, caplog):
+    """Heartbeats about ever new boots, with losses and with numbers that never landed, give few lines of each kind."""
+    for first in range(0, 6400, 64):
+        boots = dict.fromkeys(range(first, first + 64), (1000, 1005))
+        lost = Heartbeat("hall", "g1", first, 5, boots, "bounded", 5000, refused=3, invalid=2)
+        bridge.take(at("g1", "heartbeat"), encode_heartbeat(lost), first)
+    bridge.take(at("g2", "heartbeat"), heartbeat("g2", 0, 5, {0: (9, 9)}), "other")
+    assert bridge.counters.forgotten == 6400 * 1000 + 9
+    assert bridge.counters.refused == 300
+    said = Counter((record.event, record.fields["gateway"]) for record in caplog.records)
+    many = dict.fromkeys((f"gateway.{event}", "hall/g1") for event in ("numbers_elsewhere", "refused", "invalid"))
+    assert said == dict.fromkeys(many, log_limit.MOST) | {("gateway.numbers_elsewhere", "hall/g2"): 1}
+
+
+def test_lines_are_allowed_again_after_a_while(monkeypatch):
+    """
+    at us     0    9   10   11   19   20    3 (set back)
+    allowed   yes  yes yes  yes  no   yes   yes    two in 10 us
+    """
+    monkeypatch.setattr(log_limit, "MOST", 2)
+    monkeypatch.setattr(log_limit, "EVERY_US", 10)
+    limit = log_limit.LogLimit()
+    assert [limit.allows("lost", ("s", "g"), at_us) for at_us in (0, 9, 10, 11, 19, 20, 3)] == [
+        True, True, True, True, False, True, True
+    ]  # fmt: skip
 
 
 SHARED = {}

@@ -27,12 +27,22 @@ def all_of(inbox: Inbox) -> list:
     return list(iter(inbox.get, None))
 
 
-def test_senders_get_turns_and_keep_their_order():
-    """a a a b c b  ->  a b c a b a"""
+def test_senders_get_turns_and_keep_their_order(monkeypatch):
+    """a a a b c b  ->  a b c a b a, where a turn is worth one message"""
+    monkeypatch.setattr(inbox_module, "TURN_BYTES", OVERHEAD_BYTES)
     inbox = Inbox()
     for item in ("a1", "a2", "a3", "b1", "c1", "b2"):
         assert inbox.put(item[0], item, 0, 0)
     assert all_of(inbox) == ["a1", "b1", "c1", "a2", "b2", "a3"]
+
+
+def test_turns_are_worth_bytes(monkeypatch):
+    """A sender of long messages leaves others as many bytes as it takes itself, not as many messages."""
+    monkeypatch.setattr(inbox_module, "TURN_BYTES", 2 * OVERHEAD_BYTES)
+    inbox = Inbox()
+    for item, size in (("L1", 3), ("L2", 2), *((f"s{n}", 0) for n in range(1, 5))):
+        assert inbox.put(item[0], item, size * OVERHEAD_BYTES, 0), item
+    assert all_of(inbox) == ["s1", "s2", "L1", "s3", "s4", "L2"]
 
 
 def test_one_sender_is_refused_beyond_its_share_and_others_are_not():

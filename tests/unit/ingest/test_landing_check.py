@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,10 +16,12 @@ from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.holding import LandingError
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.ingest.ledger import ledger_name
+from whenabouts_cloud.landing.compaction import compact
 from whenabouts_cloud.landing.damage import check
-from whenabouts_cloud.landing.files import LEFT_OUT_DIR, RANGES_KEY
+from whenabouts_cloud.landing.files import LEFT_OUT_DIR, RANGES_KEY, DamagedFileError, check_file
 from whenabouts_cloud.landing.ranges import as_ranges
 from whenabouts_cloud.landing.repair import BusyLandingError, locked
+from whenabouts_cloud.landing.store import Store
 
 EACH = 50
 HOUR_US = 3_600_000_000
@@ -130,6 +133,51 @@ def test_after_a_repair_the_landing_is_whole_and_the_ingest_starts(four, damage)
     assert run(folder)[0] == 0
 
 
+def test_a_file_in_the_place_of_another_is_found(four):
+    """Two files that were swapped lose nothing; a copy in the place of a file is found, and what it displaced is lost."""
+    folder = folder_of(four)
+    contents = [path.read_bytes() for path in four]
+    four[1].write_bytes(contents[2])
+    four[2].write_bytes(contents[1])
+    code, report = run(folder, "--repair")
+    assert (code, [one["lost"] for one in report["found"]]) == (0, [[], []])
+    assert run(folder) == (0, {"whole": True, "files": 4, "readings": 4 * EACH, "found": []})
+    four[3].write_bytes(contents[0])
+    code, report = run(folder)
+    assert code == 1
+    [found] = report["found"]
+    assert found["problem"] == "found the content of file number 1 of an ingest, expected its own"
+
+
+def test_a_bit_of_the_footer_that_changes_readings_is_found(four):
+    """Every byte of the footer is damaged in turn: the check finds it, or the readings are what they were."""
+    whole = pq.read_table(four[1])
+    data = four[1].read_bytes()
+    for place in range(len(data) - 8 - int.from_bytes(data[-8:-4], "little"), len(data)):
+        four[1].write_bytes(data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :])
+        try:
+            check_file(Store.at(four[1].parent), four[1].name)
+        except DamagedFileError:
+            continue
+        assert pq.read_table(four[1]).equals(whole), place
+
+
+def test_the_readings_of_a_merged_file_that_is_cut_are_listed(tmp_path):
+    """Its numbers follow from the merged files beside it."""
+    folder = tmp_path / "landing"
+    landing = Landing(folder)
+    for n in range(8):
+        land(landing, EACH * n, now_us=NOW_US + n // 2 * HOUR_US)
+    landing.close()
+    for _ in range(2):
+        compact(Store.at(folder), time.time_ns() + 10**9, 0)
+    [merged] = folder.glob("**/part-00000003-00000004.parquet")
+    cut(merged)
+    code, report = run(folder)
+    assert code == 1
+    assert [one["lost"] for one in report["found"]] == [[["hall/g1", 0, 2 * EACH, 4 * EACH - 1]]]
+
+
 def test_row_groups_that_still_read_are_rescued(four):
     """Half a file is altered: the other half has a new number, and only the rest is lost."""
     folder, path = folder_of(four), four[3]
@@ -157,6 +205,10 @@ def test_a_file_that_is_missing_between_others_is_reported_until_a_repair_has_re
     assert [(one["kind"], one["file"][-21:]) for one in report["found"]] == [
         ("missing", "part-00000002.parquet"),
         ("missing", "part-00000004.parquet"),
+    ]
+    assert [one["lost"] for one in report["found"]] == [
+        [["hall/g1", 0, EACH, 2 * EACH - 1]],
+        [["hall/g1", 0, 3 * EACH, 4 * EACH - 1]],
     ]
     assert run(folder, "--repair")[0] == 0
     assert run(folder)[0] == 0
@@ -194,6 +246,7 @@ def test_a_file_that_is_put_back_gets_a_new_name(four):
     ("name", "content"),
     [
         ("_frontier/part-00000000000000007.json", b'{"site": "ha'),
+        ("_frontier/part-00000000000000008.json", b""),
         ("_dead/letters-0001.jsonl", b'{"topic": "a"}\n{"top'),
         ("_ingest/ledger.json", b'{"upto": 1'),
     ],

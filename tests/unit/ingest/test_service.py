@@ -1,11 +1,15 @@
 """The loop of the ingest over a source of messages (`whenabouts_cloud.ingest.service`)."""
 
+import threading
+import time
+
+from support.cloud.ingest import at, quick_folder
 from whenabouts_cloud.ingest import service as service_module
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.ingest.receiving.receiver import ReceiverLost
-from whenabouts_cloud.ingest.receiving.reception import Received
-from whenabouts_cloud.ingest.service import IngestService
+from whenabouts_cloud.ingest.receiving.reception import Received, Token
+from whenabouts_cloud.ingest.service import FLUSH_MESSAGES, IngestService
 
 
 class Source:
@@ -56,3 +60,39 @@ def test_counts_of_lost_receiving_processes_add_up(tmp_path, monkeypatch):
     service.run(lambda: None, 1.0)
     landing.close()
     assert (source.connections, service.dropped, bridge.counters.over_budget) == (3, 8, 7)
+
+
+class Endless:
+    """A source that always has one more message, which comes slowly."""
+
+    def __init__(self) -> None:
+        self.taken, self.confirmed = 0, threading.Event()
+
+    def take(self, _timeout_s):
+        time.sleep(0.002)
+        self.taken += not self.confirmed.is_set()
+        return Received([(at("g1"), b"noise", Token(1, self.taken, 1))], {}, 0, True)
+
+    def confirm(self, confirmed):
+        if confirmed.tokens:
+            self.confirmed.set()
+
+    def stop(self):
+        pass
+
+    close = stop
+
+
+def test_messages_without_a_pause_are_confirmed_after_the_flush_time():
+    """The inbox is left when it is time to flush, though it is never empty and the flush has room for more."""
+    source = Endless()
+    with quick_folder() as folder:
+        service = IngestService(source, Bridge(Landing(folder)), "broker")
+        running = threading.Thread(target=service.run, args=(lambda: None, 1.0))
+        running.start()
+        try:
+            assert source.confirmed.wait(60.0)
+        finally:
+            service.stop()
+            running.join()
+    assert source.taken < FLUSH_MESSAGES // 4

@@ -1,5 +1,8 @@
 """Messages received and not processed yet: a queue for each sender, served in turns, with limits for each and in all.
 
+A turn is worth TURN_BYTES (deficit round robin, Shreedhar and Varghese 1996): with turns of one message, a sender of those
+that take long would leave others as many messages a second as its own.
+
 A sender that floods fills its own queue; what it sends beyond is refused at once, and the others' messages pass. Refused
 messages were not confirmed to the gateway, so its spool keeps them and sends them again.
 """
@@ -15,6 +18,7 @@ MAX_SENDER_BYTES = 8 << 20
 MAX_MESSAGES = 8000
 MAX_BYTES = 32 << 20
 OVERHEAD_BYTES = 500  # of a queued message beside its payload
+TURN_BYTES = 16 << 10  # some 25 messages of a few readings; a longer message takes several turns
 MAX_NAMED = 1000  # senders whose refused messages are counted by name; others are counted together
 
 Item = TypeVar("Item")
@@ -24,6 +28,7 @@ Item = TypeVar("Item")
 class _Queue(Generic[Item]):
     items: deque[tuple[Item, int]]
     size: int = 0  # bytes
+    credit: int = 0  # bytes that it may still take in its turns
 
 
 class Inbox(Generic[Item]):
@@ -64,11 +69,12 @@ class Inbox(Generic[Item]):
             while not self._queues:
                 if not self._changed.wait(max(0.0, deadline_s - time.monotonic())):
                     return None
-            sender, queue = self._queues.popitem(last=False)
+            sender, queue = self._next()
             item, size = queue.items.popleft()
             queue.size -= size
-            if queue.items:
-                self._queues[sender] = queue
+            queue.credit -= size
+            if not queue.items:
+                del self._queues[sender]
             self._messages -= 1
             self._bytes -= size
             self._changed.notify_all()
@@ -79,6 +85,15 @@ class Inbox(Generic[Item]):
         with self._changed:
             refused, self._refused = self._refused, Counter()
         return refused
+
+    def _next(self) -> tuple[str, _Queue[Item]]:
+        """The sender whose turn it is; one whose turns are not worth its next message yet goes to the end."""
+        while True:
+            sender, queue = next(iter(self._queues.items()))
+            if queue.items[0][1] <= queue.credit:
+                return sender, queue
+            queue.credit += TURN_BYTES
+            self._queues.move_to_end(sender)
 
     def _has_room(self, size: int) -> bool:
         return self._messages < MAX_MESSAGES and self._bytes + size <= MAX_BYTES
