@@ -2,9 +2,9 @@
 
 On a cluster (`spark://…`, `yarn`, `k8s://…`, Spark Connect `sc://…`) the packages that the workers import are zipped and
 shipped with the job, so this project need not be installed there. The workers need Python of the same minor version with
-numpy, numba, pandas, pyarrow, lark and cryptography: at the path that PYSPARK_PYTHON names (default: this interpreter's), or in an archive
-that is shipped too. Landing and output are object stores, or folders that all machines share. Memory, cores and whatever
-else a cluster decides come from spark-defaults.conf, or from the server of Spark Connect.
+numpy, numba, pandas, pyarrow, lark and cryptography: at the path that PYSPARK_PYTHON names (default: this interpreter's), or
+in an archive that is shipped too. Landing and output are object stores, or folders that all machines share. Memory, cores
+and whatever else a cluster decides come from spark-defaults.conf, or from the server of Spark Connect.
 """
 
 import atexit
