@@ -1,6 +1,10 @@
 """The batch job finds the matches of the definition, however the landing is divided."""
 
+from collections import Counter
+from dataclasses import replace
+
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -51,9 +55,25 @@ def test_the_batch_job_is_the_definition_however_small_the_groups(spark, tmp_pat
     assert as_matches(pq.read_table(folder)) == wanted
     if name in ("inner", "trailing", "across", "repeated"):
         assert len(counts) > 2, "shards were cut in time"
+    assert len({one["shard"] for one in counts}) == len(counts), "each group has a number of its own"
     if name == "inner":
         folder, _ = published(spark, tmp_path, job, landing, shards=3)
         assert as_matches(pq.read_table(folder)) == wanted
+
+
+def test_rules_of_a_job_share_one_pass_and_are_cut_each_for_itself(spark, tmp_path):
+    """Three rules, of which one has a small window, one is for all keys, and one cannot be cut in time."""
+    names, rows = ("inner", "across", "skip"), random_readings(seed=4, count=160, span_ms=3000)
+    jobs = [replace(rule(name), name=name) for name in names]
+    landing = landed(tmp_path / "landing", rows)
+    place, counts = publish_whole(CEP, jobs, spark, landing, tmp_path / "out", 2, 30)
+    found = pq.read_table(place.local)
+    for name in names:
+        assert as_matches(found.filter(pc.equal(found["rule"], name))) == expected(rule(name), rows)
+    groups = Counter(one["rule"] for one in counts)
+    assert groups["inner"] > 2
+    assert groups["across"] > 1
+    assert groups["skip"] == 2
 
 
 def test_causal_order_is_what_gateways_knew(spark, tmp_path):

@@ -123,7 +123,7 @@ def _divide(
     def divide(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for group, table, rows in _rows_of(batches):
             if group not in parts:
-                yield packed_row(group, table, rows)
+                yield packed_row(group, table, rows.to_pybytes())
                 continue
             readings = of_bytes(rows)
             inside = engine.inside(rules[groups[group][0]], table, readings)
@@ -144,12 +144,13 @@ def _work(
     # A named function, not a partial: Spark reads its annotations.
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = list(_rows_of(batches))
-        number, slab = groups[rows[0][0]]
+        group = rows[0][0]
+        number, slab = groups[group]
         rule = rules[number]
         tables, _ = tables_of(engine, rule, [(table, blob) for _, table, blob in rows])
         del rows
         output = engine.whole(rule, tables, watermarks, slab)
-        counts = {"shard": number, "rule": rule.name, "side_output": output.late.num_rows, **output.counts}
+        counts = {"shard": group, "rule": rule.name, "side_output": output.late.num_rows, **output.counts}
         yield pa.RecordBatch.from_arrays([pa.array([write(output._replace(counts=counts))], pa.binary())], ["written"])
 
     return work
