@@ -24,7 +24,7 @@ FOLDER ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-deep fuzz audit sbom lint types docs bench bench-edge bench-correlation bench-cep bench-latwin bench-spark bench-scale broker test-programs lock clean
+.PHONY: help setup demo test test-deep fuzz audit sbom lint types docs bench bench-edge bench-correlation bench-cep bench-latwin bench-spark bench-scale bench-year broker test-programs lock clean
 
 help:  ## Show these targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -96,6 +96,9 @@ bench-spark: setup  ## Measure Spark jobs beside a bare scan and the bare engine
 
 bench-scale: setup  ## Measure jobs over 10^6, 10^7 and 10^8 readings: time, memory of all processes. SIZES="1e6 1e7" FOLDER=/disk
 	@$(BIN)/python tests/bench/bench_scale.py $(if $(SIZES),--sizes $(SIZES)) $(if $(FOLDER),--folder "$(FOLDER)")
+
+bench-year: setup  ## Measure a landing as it is after a year: files, sizes, triggers, merging, deleting. Takes two minutes.
+	@$(BIN)/python tests/bench/bench_year.py
 
 bench-latwin: setup  ## Measure windows over groups beside the paper's algorithm, the same answers checked.
 	@for bench in latwin latwin_detector latwin_walk latwin_spark; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done

@@ -33,6 +33,8 @@ _IMPORT = re.compile(r"^from (whenabouts_cloud[\w.]*) import (\([^)]*\)|.*)$", r
 _NAME = re.compile(r"\w+")
 
 _numba = importlib.import_module("numba")
+_numbers = importlib.import_module("numba.cpython.unsafe.numbers")
+trailing_zeros = _numbers.trailing_zeros  # an instruction, for compiled functions; of 0 it is undefined
 
 
 def columns(row: type[Row]) -> Row:

@@ -224,7 +224,7 @@ def main() -> None:
 
     print(f"\n{'target':70}{'':10}{'measured':>10}")
     ours = {(keys, late): best["infa_hts", keys, late] for keys in KEYS for late in LATE}
-    for keys, bound in ((1, 8), (1024, 5)):
+    for keys, bound in ((1, 9.5), (1024, 7.5)):
         worst = min(ours[keys, late] for late in LATE)
         target(f"{said(keys)}, slowest of 0, 20, 50 % late: million events/s", worst / 1e6, bound)
     for keys in KEYS:
@@ -241,7 +241,7 @@ def main() -> None:
     target(f"slowest pattern, million events/s: {slowest_name[:34]}", slowest / 1e6, 1)
     target("state, bytes a stored event", max(bytes_each.values()), 40, False)
     for said_of, share in many.items():
-        target(f"a thousand patterns, {said_of}, over Table 1 by itself, events/s", share, 0.1)
+        target(f"a thousand patterns, {said_of}, over Table 1 by itself, events/s", share, 0.5)
 
 
 if __name__ == "__main__":

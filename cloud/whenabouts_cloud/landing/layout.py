@@ -4,6 +4,7 @@
     LANDING/_frontier/hour=2026-01-31T17/part-00000043.json     how far each gateway's readings are complete
     LANDING/_ahead/hour=2026-01-31T17/part-00000044.parquet     side output: readings that begin in the future
     LANDING/_dead/, _ingest/, _damaged/                         dead letters; the ingest's own; records of repairs
+    LANDING/_compacted                                          how far small files are merged
     LANDING/ingest=NAME/...                                     the same for each ingest that has a name: a part
 
 Each part has one writer, which gives its files (readings, frontiers, side output) the numbers 1, 2, 3 ... in the order in

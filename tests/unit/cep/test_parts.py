@@ -62,7 +62,7 @@ def test_the_automaton_fires_exactly_when_an_event_completes_something(chains, d
     combinations = product(*([t] if place == position else chain for place, chain in enumerate(chains)))
     expected = any(all(a < b for a, b in pairwise(c)) and c[-1] - c[0] <= window for c in combinations)
     state, program = stored(chains), compile_plans([chain_plan(len(chains), window)], len(chains)).program
-    machine = Machine(program, state, new_results(len(chains), len(chains), 1), new_scratch(0, len(chains)))
+    machine = Machine(program, state, new_results(len(chains), len(chains), 1), new_scratch(0, len(chains), 0))
     assert chain_completes(plain_of(machine), Site(0, position, 0), t) == expected
 
 
@@ -84,7 +84,7 @@ def test_both_searches_find_every_combination_once(chains, data):
     )
     state, program = stored(chains), compile_plans([chain_plan(count, window)], count).program
     out = new_results(count, count, 1)
-    machine, site = Machine(program, state, out, new_scratch(0, count)), Site(0, position, 0)
+    machine, site = Machine(program, state, out, new_scratch(0, count, 0)), Site(0, position, 0)
     setting = Setting(hold=window, longest=0, k=0, on_arrival=False, by_source=False)
     assert search(machine, site, Event(0, index, t, t, 0, 1), Goal(int(EMIT), NEVER, -1), setting) == DONE
     assert sorted(map(tuple, out.emitted[: state.meta[META.emitted]].tolist())) == expected

@@ -20,8 +20,8 @@ from whenabouts_cloud.cep.kernel.emit import (
     offer,
 )
 from whenabouts_cloud.cep.kernel.finality import bind_pending, free_pending, leave, pop, raise_source, violated
-from whenabouts_cloud.cep.kernel.hts import find, find_or_add, insert, last_of, sweep
-from whenabouts_cloud.cep.kernel.infa import absent, chain_completes
+from whenabouts_cloud.cep.kernel.hts import find_or_add, insert, last_of, sweep
+from whenabouts_cloud.cep.kernel.infa import chain_completes, look_around, remember, uses_in_question
 from whenabouts_cloud.cep.kernel.late_events import note_late
 from whenabouts_cloud.cep.kernel.layout import (
     DONE,
@@ -37,7 +37,7 @@ from whenabouts_cloud.cep.kernel.layout import (
     Block,
     State,
 )
-from whenabouts_cloud.cep.kernel.program import ALTERNATIVE, CLASS, NEED, USE, Program
+from whenabouts_cloud.cep.kernel.program import ALTERNATIVE, BITS, CLASS, USE, Program
 from whenabouts_cloud.cep.kernel.search import search
 from whenabouts_cloud.cep.kernel.search_plain import search_plain
 from whenabouts_cloud.cep.kernel.staged import begin_stage, commit, number_rows, retract, sort_rows, undo
@@ -153,8 +153,11 @@ def _store(program: Program, state: State, block: Block, event: Event, past: int
                 node = find_or_add(state.slots, state.nodes, meta, block.key[event.row])
                 if node == 0:
                     return MORE_NODES
+                meta[META.node] = node
             if not insert(state, node, c, event, block.attrs, past):
                 return MORE_POOL
+            if program.classes[c, CLASS.recent]:
+                remember(state.recent, meta, node, event.t, c % BITS)
         meta[META.chain] += 1
     meta[META.chain] = 0
     return DONE
@@ -189,7 +192,7 @@ def _complete(machine: Machine, block: Block, event: Event, setting: Setting) ->
         c = program.type_class[place]
         if not _is_of_class(program, block, c, event.row):
             continue
-        node = find(state.slots, state.nodes, block.key[event.row]) if program.classes[c, CLASS.keyed] else 0
+        node = state.meta[META.node] if program.classes[c, CLASS.keyed] else 0
         status = _complete_class(machine, c, node, event, setting)
         if status != DONE:
             return status
@@ -205,19 +208,17 @@ def _complete(machine: Machine, block: Block, event: Event, setting: Setting) ->
 @inlined
 def _complete_class(machine: Machine, c: int, node: int, event: Event, setting: Setting) -> Any:
     """Searches each alternative at each position of the class in it, if the automaton finds that it may be complete."""
-    program, nodes, pool = machine.program, machine.state.nodes, machine.state.pool
+    program, nodes, pool, found = machine.program, machine.state.nodes, machine.state.pool, machine.scratch.found
     points, plain = pool.shape[1] == POINT_WIDTH, plain_of(machine)
     many = points and program.classes[c, CLASS.many] != 0
-    use_end, none_before, none_after = program.classes[c, CLASS.use_end], 0, 0
+    begin = program.classes[c, CLASS.use]
+    count = program.classes[c, CLASS.use_end] - begin
     if many:
-        none_before, none_after = absent(nodes, pool, node, event.t, program.classes[c, CLASS.window])
-        if none_after == -1:
-            use_end = program.classes[c, CLASS.use_last]
-    for use in range(program.classes[c, CLASS.use], use_end):
-        if many:
-            if (program.needs[use, NEED.before] & none_before) | (program.needs[use, NEED.after] & none_after) != 0:
-                continue
-        elif points and _lacks_neighbour(program, nodes, node, use, event.t):
+        nearby = look_around(program, machine.state, c, node, event.t, machine.scratch.around)
+        count = uses_in_question(program, c, nearby, machine.scratch.around, found)
+    for i in range(count):
+        use = found[i] if many else begin + i
+        if points and not many and _lacks_neighbour(program, nodes, node, use, event.t):
             continue
         site = Site(program.uses[use, USE.alternative], program.uses[use, USE.position], node)
         if points and program.alternatives[site.alternative, ALTERNATIVE.plain]:
@@ -240,7 +241,7 @@ def _lacks_neighbour(program: Program, nodes: Array, node: int, use: int, t: int
     return bool(before >= 0 and last_of(nodes, node, before) < t - program.uses[use, USE.window])
 
 
-@compiled_noref
+@compiled_inline
 def finalize_due(machine: Machine, setting: Setting, moment: int) -> Any:
     """Emits or drops the pending matches whose due time the frontier has reached."""
     program, state = machine.program, machine.state

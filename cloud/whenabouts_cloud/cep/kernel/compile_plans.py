@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from whenabouts_cloud.cep.kernel.conditions import CODES, COLUMN_T_MAX, COLUMN_T_MIN, STEPS
+from whenabouts_cloud.cep.kernel.group_uses import Groups, Placed, in_chain
 from whenabouts_cloud.cep.kernel.layout import NEGATED_PLACE, POSITIVES
 from whenabouts_cloud.cep.kernel.program import (
-    BITS,
     CERTAIN,
     MANY,
     POSSIBLE,
@@ -23,7 +23,7 @@ from whenabouts_cloud.cep.kernel.program import (
     Class,
     ConditionRow,
     ElementRow,
-    Need,
+    Group,
     Negation,
     Program,
     StepRow,
@@ -50,6 +50,7 @@ class Compiled:
     width: int
     most: int  # the most positives of an alternative
     classes: int
+    recent: bool  # True if the kernel needs the recent events of each key
     hold: int
     longest: int
 
@@ -80,7 +81,7 @@ class _Tables:
     """Rows of the tables while they are built."""
 
     classes: dict[Kind, int] = field(default_factory=dict)
-    uses: list[list[tuple[Need, Use]]] = field(default_factory=list)  # by class
+    uses: list[list[Placed]] = field(default_factory=list)  # by class
     alternatives: list[AlternativeRow] = field(default_factory=list)
     elements: list[ElementRow] = field(default_factory=list)
     negations: list[Negation] = field(default_factory=list)
@@ -115,12 +116,12 @@ def compile_plans(
             _add_alternative(tables, number, plan, alternative, class_of[number])
     by_type = _classes_by_type(tables, types)
     conditions = [(np.array(sorted(kind.types), np.int64), kind.condition) for kind in tables.classes if kind.condition]
-    classes = _class_rows(tables)
-    uses = [use for rows in tables.uses for use in rows]
+    classes, groups = _class_rows(tables)
     program = Program(
         type_start=np.cumsum([0, *map(len, by_type)]), type_class=np.array([c for row in by_type for c in row], np.int64),
-        classes=_table(Class, classes), uses=_table(Use, [use for _, use in uses]),
-        needs=_table(Need, [need for need, _ in uses]), alternatives=_table(AlternativeRow, tables.alternatives),
+        classes=_table(Class, classes), uses=_table(Use, [one.use for uses in tables.uses for one in uses]),
+        groups=_table(Group, groups.groups), levels=groups.levels,
+        alternatives=_table(AlternativeRow, tables.alternatives),
         elements=_table(ElementRow, tables.elements), negations=_table(Negation, tables.negations),
         conditions=_table(ConditionRow, tables.conditions), steps=_table(StepRow, tables.steps),
         step_values=np.array(tables.step_values, np.float64),
@@ -132,7 +133,7 @@ def compile_plans(
         alternatives=[(number, place) for number, plan in numbered.items() for place in range(len(plan.alternatives))],
         width=max((plan.width for plan in numbered.values()), default=0),
         most=max((len(v.classes) for plan in numbered.values() for v in plan.alternatives), default=0),
-        classes=len(tables.classes), hold=hold_of(numbered.values()),
+        classes=len(tables.classes), recent=bool(groups.groups), hold=hold_of(numbered.values()),
         longest=max((plan.longest for plan in numbered.values()), default=0) if longest is None else longest,
     )  # fmt: skip
 
@@ -175,10 +176,14 @@ def _add_alternative(
         return
     neighbours = [-1, *(classes if plain else [-1] * count), -1]
     for i, own in enumerate(classes):
-        needed = (before[i], after[i]) if order == CERTAIN else (0, 0)
-        need = Need(*(_bits(c for j, c in enumerate(classes) if mask >> j & 1) for mask in needed))
+        in_order = chain and order == CERTAIN
         use = Use(len(tables.alternatives) - 1, i, neighbours[i], neighbours[i + 2], window)
-        tables.uses[own].append((need, use))
+        if in_order:
+            tables.uses[own].append(in_chain(use, classes))
+            continue
+        needed = (before[i], after[i]) if order == CERTAIN else (0, 0)
+        earlier, later = ([c for j, c in enumerate(classes) if mask >> j & 1] for mask in needed)
+        tables.uses[own].append(Placed(use, earlier, later, True))
 
 
 def _negation(
@@ -204,23 +209,31 @@ def _classes_by_type(tables: _Tables, types: int) -> list[list[int]]:
     return by_type
 
 
-def _class_rows(tables: _Tables) -> list[Class]:
-    """Rows of the classes. Sorts the uses of each class."""
-    rows: list[Class] = []
+def _class_rows(tables: _Tables) -> tuple[list[Class], Groups]:
+    """Rows of the classes, and the groups of the uses of those that have many. Sorts these uses."""
+    rows, groups = list[Class](), Groups(len(tables.classes))
     negations = Counter(row.event_class for row in tables.negations)
+    # With fewer uses, looking at what is around an event would cost more than it saves.
+    many = {c for c, uses in enumerate(tables.uses) if len(uses) > max(MANY, len(tables.classes) // 2)}
+    around = {element.event_class for c in many for one in tables.uses[c] for element in _elements_of(tables, one.use)}
     end, conditions = 0, 0
     for c, kind in enumerate(tables.classes):
-        uses = tables.uses[c]
-        uses.sort(key=lambda one: one[0].after != 0)
-        begin, last = end, end + sum(need.after == 0 for need, _ in uses)
+        begin, uses = end, tables.uses[c]
         end += len(uses)
-        # With fewer uses, computing the event's sets would cost more than it saves.
-        many = len(uses) > max(MANY, len(tables.classes) // 2)
-        widest = max((use.window for _, use in uses), default=0)
+        if c in many:
+            tables.uses[c] = groups.add(begin, uses)
+        widest = max((one.use.window for one in uses), default=0)
         true = conditions if kind.condition else -1
         conditions += true >= 0
-        rows.append(Class(true, int(kind.keyed), begin, end, negations[c], last, int(many), widest))
-    return rows
+        mine = groups.classes[-1] if c in many else (0, 0, 0)
+        one = int(kind.keyed), begin, end, negations[c], int(c in many), *mine, int(c in around), widest
+        rows.append(Class(true, *one))
+    return rows, groups
+
+
+def _elements_of(tables: _Tables, use: Use) -> list[ElementRow]:
+    alternative = tables.alternatives[use.alternative]
+    return tables.elements[alternative.element : alternative.element + alternative.width]
 
 
 def _class(tables: _Tables, plan: Plan, number: int, since: int) -> int:
@@ -259,14 +272,6 @@ def _closure(before: Sequence[int]) -> list[int]:
                 mask |= closed[j]
         closed.append(mask)
     return closed
-
-
-def _bits(classes: Iterable[int]) -> int:
-    """A set of classes as bits."""
-    bits = 0
-    for c in classes:
-        bits |= 1 << c % BITS
-    return bits
 
 
 def _table(row: Any, rows: Sequence[tuple[int, ...]]) -> Array:

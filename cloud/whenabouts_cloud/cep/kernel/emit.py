@@ -149,7 +149,7 @@ def _keep_pending(state: State, scratch: Scratch, site: Site, count: int, due: i
     return True
 
 
-@compiled_noref
+@compiled_inline
 def emit_row(machine: Machine, v: int) -> Any:
     """Writes the bound match to the results."""
     program, out, meta = machine.program, machine.out, machine.state.meta

@@ -67,7 +67,7 @@ def is_own(bound: Array, count: int, arrival: int) -> bool:
     return own
 
 
-@compiled_noref
+@compiled_inline
 def violated(program: Program, state: State, scratch: Scratch, site: Site, k: int) -> bool:
     """True if a stored event violates negation k of the bound match."""
     pool, bound = state.pool, scratch.bound
@@ -143,7 +143,7 @@ def take_pending(meta: Array, pending: Array) -> Any:
     return place
 
 
-@compiled_noref
+@compiled_inline
 def free_pending(state: State, place: int) -> None:
     """Frees the place of a pending match."""
     state.pending[place, PENDING.next] = state.meta[META.pending_free]
@@ -151,7 +151,7 @@ def free_pending(state: State, place: int) -> None:
     state.meta[META.pending_free] = place
 
 
-@compiled_noref
+@compiled_inline
 def enter(state: State, place: int) -> None:
     """Makes a match pending: adds it to the heap and to the list of its key's matches (whose places are counted from 1)."""
     nodes, pending, meta = state.nodes, state.pending, state.meta
@@ -165,7 +165,7 @@ def enter(state: State, place: int) -> None:
     meta[META.pending] += 1
 
 
-@compiled_noref
+@compiled_inline
 def leave(state: State, place: int) -> None:
     """Removes a match from the list of its key's matches; the caller removes it from the heap."""
     nodes, pending = state.nodes, state.pending
@@ -179,7 +179,7 @@ def leave(state: State, place: int) -> None:
     state.meta[META.pending] -= 1
 
 
-@compiled_noref
+@compiled_inline
 def bind_pending(state: State, place: int, count: int, scratch: Scratch) -> None:
     """Binds the events of a pending match."""
     extra = state.attrs.shape[1]

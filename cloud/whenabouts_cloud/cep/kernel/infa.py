@@ -4,15 +4,27 @@ Its state is the set of classes that have events of a key. The paper fires when 
 pattern: it fires for A A A, and not any more once the count is exceeded. Here an event starts a search only when each
 positive after it has an event after it, each positive before it has an event before it, and all are within the window. For
 points and without conditions across events this is exact: a match exists, unless a negation rejects it.
+
+For a class with many uses, as of a thousand patterns over a few types, asking each use in turn would cost more than all the
+rest. There a ring holds the last events of each key, as times and classes, and the automata of `group_uses` read those
+around an event, up to 62 uses at once. Their answer lacks no use; the few that they name are then asked one by one. Where
+a window holds more events than the ring, they read the set of classes that are in it.
 """
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from whenabouts_cloud.cep.kernel.arguments import Plain, Site, alternative_of
 from whenabouts_cloud.cep.kernel.hts import chain_of, first_from, last_of, recent_from
-from whenabouts_cloud.cep.kernel.layout import BOUND, CHAIN_WORDS, CHAINS, STORED
-from whenabouts_cloud.cep.kernel.program import BITS, ELEMENT
-from whenabouts_cloud.jit import Array, compiled_inline, compiled_noref
+from whenabouts_cloud.cep.kernel.layout import BOUND, CHAIN_WORDS, CHAINS, FOREVER, META, RING, STORED, State
+from whenabouts_cloud.cep.kernel.program import BITS, CLASS, ELEMENT, GROUP, LEVELS, Program
+from whenabouts_cloud.jit import Array, compiled_inline, compiled_noref, trailing_zeros
+
+KEPT = RING - 1  # recent events of a key
+CODE, LOW_CODE = 6, 63  # bits of the code of a class beside a time
+FARTHEST = 1 << 56  # times up to here leave room for it
+u = np.uint64  # as an index: a signed one may count from the end, which costs three instructions
 
 
 class SearchRange(NamedTuple):
@@ -88,10 +100,70 @@ def may_complete(plain: Plain, site: Site, t: int, reach: SearchRange) -> Any:
     return True
 
 
+class Nearby(NamedTuple):
+    """Numbers of the recent events before and after an event; `Scratch.around` has the bits of their classes."""
+
+    before: int
+    near_before: int  # of those before it, how many can be in one match with an event after it
+    after: int
+    crowded: bool  # the ring lacks some: `around` has the bits of the classes that are there, in no order
+
+
+@compiled_inline
+def remember(recent: Array, meta: Array, node: int, t: int, bit: int) -> None:
+    """Enters an event of a class into the ring of its key, in order of time; the oldest may drop out.
+
+    An entry is the time and the bit of the class in one number. Rings are never cleared: what an earlier key has left in
+    one is too old for each window.
+    """
+    if t >= FARTHEST or t <= -FARTHEST:
+        meta[META.recent_since] = FOREVER
+        return
+    count = recent[u(node), 0]
+    low, place = max(0, count - KEPT), count
+    while place > low and recent[u(node), _slot(place - 1)] >> CODE > t:
+        recent[u(node), _slot(place)] = recent[u(node), _slot(place - 1)]
+        place -= 1
+    recent[u(node), _slot(place)] = t << CODE | bit
+    recent[u(node), 0] = count + 1
+
+
+@compiled_inline
+def _slot(number: int) -> Any:
+    """Column of the entry of a number."""
+    return u(1 + (number & (RING - 1)))
+
+
+@compiled_inline
+def look_around(program: Program, state: State, c: int, node: int, t: int, around: Array) -> Nearby:
+    """Lists the recent events around an event of class c at t, the nearest first, within the widest window of its uses."""
+    recent, window = state.recent, program.classes[c, CLASS.window]
+    count = recent[u(node), 0]
+    low, upper = max(0, count - KEPT), count
+    while upper > low and recent[u(node), _slot(upper - 1)] >> CODE > t:
+        upper -= 1
+    first, before, after, near = upper, 0, 0, 0
+    while first > low and recent[u(node), _slot(first - 1)] >> CODE >= t:
+        first -= 1
+    while first > low and recent[u(node), _slot(first - 1)] >> CODE >= t - window:
+        first -= 1
+        around[0, u(before)] = recent[u(node), _slot(first)] & LOW_CODE
+        before += 1
+    if (first == low and low > 0) or t - window <= state.meta[META.recent_since]:
+        return _look_at_chains(state.nodes, state.pool, node, t, window, around)
+    if upper < count:
+        latest, last, earliest = t + window, upper, (recent[u(node), _slot(upper)] >> CODE) - window
+        while near < before and recent[u(node), _slot(first + before - 1 - near)] >> CODE >= earliest:
+            near += 1
+        while last < count and recent[u(node), _slot(last)] >> CODE <= latest:
+            around[1, u(after)] = recent[u(node), _slot(last)] & LOW_CODE
+            after, last = after + 1, last + 1
+    return Nearby(before, near, after, False)
+
+
 @compiled_noref
-def absent(nodes: Array, pool: Array, node: int, t: int, window: int) -> Any:
-    """Sets of classes, as in `program`, among points: those without an event in the window before t, and those without
-    one in the window after t."""
+def _look_at_chains(nodes: Array, pool: Array, node: int, t: int, window: int, around: Array) -> Nearby:
+    """Lists the classes that have events in the window before t, and after it."""
     before, after = 0, 0
     for c in range((nodes.shape[1] - CHAINS) // CHAIN_WORDS):
         bit, last = 1 << (c % BITS), last_of(nodes, node, c)
@@ -106,4 +178,67 @@ def absent(nodes: Array, pool: Array, node: int, t: int, window: int) -> Any:
             place += 1
         if place < end and pool[place, STORED.t] <= t + window:
             after |= bit
-    return ~before, ~after
+    count = _list(before, around[0])
+    return Nearby(count, count, _list(after, around[1]), True)
+
+
+@compiled_inline
+def _list(bits: int, into: Array) -> int:
+    """Lists the bits of a set; returns their number."""
+    count = 0
+    while bits != 0:
+        into[count] = trailing_zeros(bits)
+        bits &= bits - 1
+        count += 1
+    return count
+
+
+@compiled_inline
+def uses_in_question(program: Program, c: int, nearby: Nearby, around: Array, found: Array) -> int:
+    """Writes the uses of class c that the classes around an event may complete to `found`; returns their number.
+
+    No use that the event completes is missing. Events of one time count as in order, and so do classes that share a bit, and
+    windows are tested later: by `chain_completes`.
+    """
+    count, later = 0, program.classes[c, CLASS.group_later]
+    for group in range(program.classes[c, CLASS.group], later):
+        rounds = LEVELS if nearby.crowded else program.groups[group, GROUP.rounds]
+        uses = _reached(program.levels, group, 0, around, nearby.before, rounds)
+        count = _add(found, count, program.groups[group, GROUP.use], uses)
+    if nearby.after == 0:
+        return count
+    for group in range(later, program.classes[c, CLASS.group_end]):
+        rounds = LEVELS if nearby.crowded else program.groups[group, GROUP.rounds]
+        uses = _reached(program.levels, group, 1, around, nearby.after, rounds)
+        if uses != 0:
+            uses &= _reached(program.levels, group, 0, around, nearby.near_before, rounds)
+        count = _add(found, count, program.groups[group, GROUP.use], uses)
+    return count
+
+
+@compiled_inline
+def _reached(levels: Array, group: int, side: int, around: Array, count: int, rounds: int) -> Any:
+    """Uses of a group, as bits, whose automata accept the first `count` events on a side. The levels stay in registers."""
+    g = u(group)
+    start = levels[g, side, 0]
+    a, b, c, d, e, f, end = start[0], start[1], start[2], start[3], start[4], start[5], start[6]
+    for _ in range(rounds):
+        for i in range(count):
+            waiting = levels[g, side, u(1 + around[side, u(i)])]
+            end |= f & waiting[5]
+            f |= e & waiting[4]
+            e |= d & waiting[3]
+            d |= c & waiting[2]
+            c |= b & waiting[1]
+            b |= a & waiting[0]
+    return end
+
+
+@compiled_inline
+def _add(found: Array, count: int, first: int, uses: int) -> int:
+    """Adds the uses, bits counted from `first`, to those found."""
+    while uses != 0:
+        found[u(count)] = first + trailing_zeros(uses)
+        uses &= uses - 1
+        count += 1
+    return count

@@ -11,6 +11,7 @@ So the state can be grown, copied, written out and read back as it is, and machi
     heap    (.., 2)             `Timer`, the earliest on top
     tree    (2^n)               tournament tree over the sources' frontiers
     meta    (..)                numbers (`Meta`)
+    recent  (.., 65 or 0)       by row of nodes: a count and a ring of the last events by time, if any class has many uses
 """
 
 from typing import NamedTuple
@@ -52,7 +53,7 @@ class Meta(NamedTuple):
     stage: int
     chain: int  # number of chains that have the event being stored
     staged: int  # head of the list of new pending matches of this event
-    unused: int
+    recent_since: int  # the recent events of each key are all there that are later than this
     serial: int
     emitted: int
     group: int  # rows of `emitted` before this event
@@ -68,6 +69,7 @@ class Meta(NamedTuple):
     begun_negated: int
     late_total: int
     stop: int
+    node: int  # per-key event list of the event being processed
     forgotten: int  # before this time, events may be missing that patterns added later need
 
 
@@ -171,6 +173,7 @@ PER_FEED = [  # numbers that each feed resets to 0
 ]  # fmt: skip
 EMPTY_NODE = 1  # an empty list that no slot refers to, for unknown keys
 CHAINS, CHAIN_WORDS = len(NODE), len(CHAIN)
+RING = 64  # places of a ring of recent events, of which one is unused
 PENDING_EVENTS, CANDIDATE_EVENTS, CHANGE_INDICES = len(PENDING), len(CANDIDATE), len(CHANGE)
 POINT_WIDTH, INTERVAL_WIDTH = len(STORED) - 1, len(STORED)  # columns of the pool before and after intervals were seen
 assert len(META) <= FREE_BLOCKS <= META_WORDS - BLOCK_SIZES, "the heads of the free lists would overlap other numbers"
@@ -188,6 +191,7 @@ class State(NamedTuple):
     heap: Array
     tree: Array
     meta: Array
+    recent: Array
 
 
 class Block(NamedTuple):
@@ -220,9 +224,11 @@ class Results(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Working arrays of a search: bound events and their attributes, per element; a stack; a row of a match."""
+    """Working arrays of a search: bound events and their attributes, per element; a stack; a row of a match; two more."""
 
     bound: Array
     attrs: Array
     stack: Array
     row: Array
+    around: Array  # bits of the classes of the events before and after an event, see `infa.look_around`
+    found: Array  # uses that an event may complete

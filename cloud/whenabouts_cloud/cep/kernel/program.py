@@ -1,8 +1,7 @@
 """Tables that the machine code reads instead of plans: classes shared among patterns, uses of a class, elements, negations.
 
-A use of a class completes no match while another class that the pattern needs has no event. So each use has two sets of
-classes, as bits: those that must have an event before this one, and after it. If a class has many uses, an event is compared
-with all their sets in one pass. Uses that need no event after this one come first, since most events arrive in order.
+A use of a class completes no match while another class that the pattern needs has no event. If a class has many uses,
+`group_uses` groups them, so that an event decides a group of them at once.
 """
 
 from typing import NamedTuple
@@ -11,6 +10,7 @@ from whenabouts_cloud.jit import Array, columns
 
 CERTAIN, POSSIBLE, UNORDERED = 0, 1, 2  # how the search checks an order: certain, possible, not at all
 MANY, BITS = 8, 62  # a class has many uses if more than this; bits of a set: classes 62 apart share one
+LEVELS = 6  # positives of a use on a side that its automaton asks for, see `group_uses`
 
 
 class Class(NamedTuple):
@@ -21,8 +21,11 @@ class Class(NamedTuple):
     use: int  # uses as a positive: [use, use_end)
     use_end: int
     negations: int  # number of negations of the class
-    use_last: int  # [use, use_last) need no event after this one
     many: int  # 1 if it has many uses
+    group: int  # then its groups are [group, group_end)
+    group_later: int  # [group, group_later) need no event after this one
+    group_end: int
+    recent: int  # 1 if its events are among the recent ones: a class around it has many uses
     window: int  # the widest of their windows
 
 
@@ -36,11 +39,11 @@ class Use(NamedTuple):
     window: int
 
 
-class Need(NamedTuple):
-    """For a use: the classes that must have an event before this one, and after it, in certain order."""
+class Group(NamedTuple):
+    """Uses of a class with many, which are decided at once."""
 
-    before: int
-    after: int
+    use: int  # the first
+    rounds: int  # how often its automaton reads the events: once, or for each level if they may be in any order
 
 
 class AlternativeRow(NamedTuple):
@@ -98,7 +101,7 @@ class StepRow(NamedTuple):
     column: int
 
 
-CLASS, USE, NEED, ALTERNATIVE = columns(Class), columns(Use), columns(Need), columns(AlternativeRow)
+CLASS, USE, GROUP, ALTERNATIVE = columns(Class), columns(Use), columns(Group), columns(AlternativeRow)
 ELEMENT, NEGATION, CONDITION, STEP = columns(ElementRow), columns(Negation), columns(ConditionRow), columns(StepRow)
 
 
@@ -109,7 +112,8 @@ class Program(NamedTuple):
     type_class: Array
     classes: Array
     uses: Array
-    needs: Array
+    groups: Array
+    levels: Array  # by group, side, class and level: uses, as bits; see `group_uses`
     alternatives: Array
     elements: Array
     negations: Array

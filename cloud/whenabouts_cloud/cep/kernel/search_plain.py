@@ -23,10 +23,10 @@ from whenabouts_cloud.cep.kernel.layout import (
     STORED,
 )
 from whenabouts_cloud.cep.kernel.program import ELEMENT, AlternativeRow
-from whenabouts_cloud.jit import compiled_inline, compiled_noref, inlined
+from whenabouts_cloud.jit import compiled_inline, inlined
 
 
-@compiled_noref
+@compiled_inline
 def search_plain(plain: Plain, site: Site, t: int, arrival: int, longest: int, on_arrival: bool) -> Any:
     """Emits all matches of a chain with the event at the site's position, after `infa.chain_completes` returned True."""
     bound, position, node = plain.bound, site.position, site.node
@@ -207,7 +207,7 @@ def _edges_are_free(plain: Plain, alternative: AlternativeRow, node: int) -> Any
     return True, due
 
 
-@compiled_noref
+@compiled_inline
 def _keep_pending(plain: Plain, site: Site, count: int, due: int) -> bool:
     """Keeps the bound match pending; returns False if there is no room."""
     meta, pending, bound = plain.meta, plain.pending, plain.bound

@@ -80,7 +80,7 @@ def _write_retraction(machine: Machine, v: int, place: int) -> Any:
     return DONE
 
 
-@compiled_noref
+@compiled_inline
 def commit(state: State, out: Results) -> None:
     """Commits a complete search: its new matches become pending, the retracted ones no longer are."""
     meta, pending = state.meta, state.pending
@@ -101,7 +101,8 @@ def number_rows(meta: Array, out: Results, spare: Array, arrival: int) -> None:
     if meta[META.emitted] > meta[META.group]:
         for row in range(meta[META.group], meta[META.emitted]):
             out.emitted_at[row] = arrival
-        sort_rows(out.emitted, out.emitted_which, meta[META.group], meta[META.emitted], spare)
+        if meta[META.emitted] > meta[META.group] + 1:
+            sort_rows(out.emitted, out.emitted_which, meta[META.group], meta[META.emitted], spare)
     if meta[META.retracted] > meta[META.retracted_group]:
         for row in range(meta[META.retracted_group], meta[META.retracted]):
             out.retracted_at[row] = arrival

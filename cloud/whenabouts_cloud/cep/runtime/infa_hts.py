@@ -13,7 +13,8 @@ that they would have added or removed.
 Patterns can be added and removed between events. The results for an added pattern are those of an engine with only this
 pattern, started at that moment with the frontier and the longest stamp of this engine.
 
-Cost: about 0.1 us an event and core with a match to every second event; 20 to 40 bytes a stored event.
+Cost: about 0.1 us an event and core with a match to every second event; 20 to 40 bytes a stored event. With a thousand
+patterns over ten types, each event in two thirds of them and a match to every fourth: 0.3 us, and 520 bytes a key more.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -100,8 +101,8 @@ class Engine:
             self._check(plan)
         self.running, self._fits = running, True
         self.compiled = c = compile_plans(running.plans, len(self.type_names), longest, running.since)
-        self.state = store.new_state(c.classes, c.most, len(c.attributes), 1)
-        self.scratch = store.new_scratch(len(c.attributes), c.width)
+        self.state = store.new_state(c.classes, c.most, len(c.attributes), 1, c.recent)
+        self.scratch = store.new_scratch(len(c.attributes), c.width, len(c.program.uses))
         self.codes: dict[int, int] = {}  # leaf of each source in the tree
         self.candidates = CandidateDecisions(c)
         self.offers = bool(c.program.alternatives[:, ALTERNATIVE.decided_outside].any())
@@ -260,7 +261,7 @@ class Engine:
         if c.hold > old.hold:
             self.state.meta[META.forgotten] = max(int(self.state.meta[META.forgotten]), self._past(old.hold))
         self.state = changed(self.state, old, c, settled)
-        self.scratch = store.new_scratch(len(c.attributes), c.width)
+        self.scratch = store.new_scratch(len(c.attributes), c.width, len(c.program.uses))
         self.candidates.set_plans(c)
         self.offers = bool(c.program.alternatives[:, ALTERNATIVE.decided_outside].any())
         if running.causal != self.clocks.wanted:

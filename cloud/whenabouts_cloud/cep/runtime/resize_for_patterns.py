@@ -18,13 +18,15 @@ from whenabouts_cloud.cep.kernel.layout import (
     PENDING_EVENTS,
     State,
 )
-from whenabouts_cloud.cep.runtime.store import WAITING, more_pool
+from whenabouts_cloud.cep.runtime.store import WAITING, more_pool, new_recent
 from whenabouts_cloud.jit import Array, compiled_noref
 
 
 def changed(state: State, old: Compiled, new: Compiled, settled: Collection[int]) -> State:
     """Convert the state from `old` to `new`; events before the `settled` indices are past. Cost: a pass over the state."""
     meta, top = state.meta, int(state.meta[META.node_top])
+    # The rings of recent events start anew: they name classes by numbers, which are different now.
+    meta[META.recent_since] = state.nodes[:top, NODE.maximum].max(initial=NEVER)
     nodes = _nodes(state.nodes, top, _sources(old, new, settled))
     pending, pending_attrs = _pending(state, old, new)
     attrs = np.full((len(state.pool), len(new.attributes)), np.nan)
@@ -35,7 +37,7 @@ def changed(state: State, old: Compiled, new: Compiled, settled: Collection[int]
     meta[[META.pending, META.heap, META.pending_top]], meta[META.pending_free] = 0, -1
     resized = state._replace(
         nodes=nodes, attrs=attrs, pending=pending, pending_attrs=pending_attrs,
-        heap=np.zeros((len(pending), 2), np.int64),
+        heap=np.zeros((len(pending), 2), np.int64), recent=new_recent(len(nodes), new.recent),
     )  # fmt: skip
     _enter_all(resized, int((pending[:, PENDING.serial] > 0).sum()))
     _forget_empty(resized.slots, nodes, meta)

@@ -23,6 +23,7 @@ from whenabouts_cloud.cep.kernel.layout import (
     PENDING,
     PENDING_EVENTS,
     POINT_WIDTH,
+    RING,
     SLOT,
     TIMER,
     Results,
@@ -36,13 +37,13 @@ POOL, EVENT_LISTS, WAITING, ROWS = 1 << 8, 1 << 5, 1 << 5, 1 << 10  # initial pl
 POOL_GROWTH = 1.1  # little, so that unused room stays small compared with the stored events
 POOL_SPARE = 1.25  # a pool with more spare room than this shrinks when it is packed
 NODE_GROWTH = 1.25
-VERSION = 4
+VERSION = 5
 
 
-def new_state(classes: int, most: int, attributes: int, sources: int) -> State:
+def new_state(classes: int, most: int, attributes: int, sources: int, recent: bool = False) -> State:
     """The arrays of a new engine."""
     meta = np.zeros(META_WORDS, np.int64)
-    meta[[META.frontier, META.newest, META.swept, META.forgotten]] = NEVER
+    meta[[META.frontier, META.newest, META.swept, META.forgotten, META.recent_since]] = NEVER
     meta[META.pool_top], meta[META.node_top] = 4, 2
     meta[[META.pending_free, META.staged]] = -1
     nodes = np.zeros((EVENT_LISTS, CHAINS + CHAIN_WORDS * classes), np.int64)
@@ -54,7 +55,13 @@ def new_state(classes: int, most: int, attributes: int, sources: int) -> State:
         np.zeros((POOL, attributes)),
         np.zeros((WAITING, PENDING_EVENTS + 3 * most), np.int64), np.zeros((WAITING, most * attributes)),
         np.zeros((WAITING, len(TIMER)), np.int64), np.full(2 * leaves, FOREVER), meta,
+        new_recent(EVENT_LISTS, recent),
     )  # fmt: skip
+
+
+def new_recent(nodes: int, wanted: bool) -> Array:
+    """Empty rings of recent events, of no width if they are not wanted."""
+    return np.zeros((nodes, 1 + RING if wanted else 0), np.int64)
 
 
 def new_results(width: int, most: int, plans: int, rows: int = ROWS) -> Results:
@@ -71,10 +78,15 @@ def new_results(width: int, most: int, plans: int, rows: int = ROWS) -> Results:
     )  # fmt: skip
 
 
-def new_scratch(attributes: int, width: int) -> Scratch:
+def new_scratch(attributes: int, width: int, uses: int) -> Scratch:
     """Working arrays of a search."""
     return Scratch(
-        np.zeros((64, len(BOUND)), np.int64), np.zeros((64, attributes)), np.zeros(STEPS), np.zeros(width, np.int64)
+        np.zeros((64, len(BOUND)), np.int64),
+        np.zeros((64, attributes)),
+        np.zeros(STEPS),
+        np.zeros(width, np.int64),
+        np.zeros((2, RING), np.int64),
+        np.zeros(uses + 1, np.int64),
     )
 
 
@@ -90,7 +102,7 @@ def more_nodes(state: State) -> State:
     nodes = larger(state.nodes, NODE_GROWTH)
     slots = np.zeros((1 << (2 * len(nodes) + 4).bit_length(), len(SLOT)), np.int64)
     rehash(slots, nodes, int(state.meta[META.node_top]))
-    return state._replace(slots=slots, nodes=nodes)
+    return state._replace(slots=slots, nodes=nodes, recent=larger(state.recent, NODE_GROWTH))
 
 
 def more_pool(state: State, columns: int | None = None) -> State:
@@ -138,7 +150,7 @@ def dump(state: State, more: dict[str, Array], header: dict[str, Any]) -> bytes:
         "nodes": packed.nodes[: meta[META.node_top]], "pool": packed.pool[: meta[META.pool_top]],
         "attrs": packed.attrs[: meta[META.pool_top]], "pending": packed.pending[: meta[META.pending_top]],
         "pending_attrs": packed.pending_attrs[: meta[META.pending_top]], "heap": packed.heap[: meta[META.heap]],
-        "tree": packed.tree, "meta": meta, **more,
+        "tree": packed.tree, "meta": meta, "recent": packed.recent[: meta[META.node_top]], **more,
     }  # fmt: skip
     shapes = {name: [part.dtype.str, *part.shape] for name, part in parts.items()}
     line = json.dumps({**header, "version": VERSION, "arrays": shapes}).encode() + b"\n"
@@ -156,7 +168,7 @@ def _without_empty(state: State) -> State:
     waiting[mine, PENDING.node] = (np.cumsum(held) - 1)[waiting[mine, PENDING.node]]
     kept = nodes[held]
     meta[[META.node_top, META.nodes, META.node_free]] = len(kept), len(kept) - EMPTY_NODE - 1, 0
-    return state._replace(nodes=kept, meta=meta, pending=pending)
+    return state._replace(nodes=kept, meta=meta, pending=pending, recent=state.recent[: len(held)][held])
 
 
 def load(blob: bytes) -> tuple[dict[str, Any], State, dict[str, Array]]:
@@ -178,8 +190,7 @@ def load(blob: bytes) -> tuple[dict[str, Any], State, dict[str, Array]]:
     for name, (kind, *shape) in header["arrays"].items():
         arrays[name] = np.frombuffer(rest, kind, int(np.prod(shape)), place).reshape(shape).copy()
         place += arrays[name].nbytes
-    arrays["nodes"] = larger(arrays["nodes"], 1.0)
-    for name in ("pending", "pending_attrs", "heap"):
+    for name in ("nodes", "recent", "pending", "pending_attrs", "heap"):
         arrays[name] = larger(arrays[name], 1.0)
     heap_room = max(len(arrays["pending"]), len(arrays["heap"]))
     arrays["heap"] = larger(arrays["heap"], heap_room / max(1, len(arrays["heap"])))
