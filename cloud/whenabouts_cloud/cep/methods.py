@@ -110,14 +110,15 @@ def detect(
     """
     if source is not None:
         column("source", source, len(column("t", t, None)))
-    return detected(pattern, type_names, type_code, key, t, t_max, attributes, clocks)[0]
+    matches, _ = detected(pattern, type_names, type_code, key, t, t_max, attributes, clocks)
+    return matches[np.lexsort(matches.T[::-1])]
 
 
 def detected(
     pattern: Compilable | Plan, type_names: Sequence[str], type_code: Any, key: Any, t: Any, t_max: Any = None,
     attributes: Mapping[str, Any] | None = None, clocks: Clocks | None = None,
 ) -> tuple[Index, Floats]:  # fmt: skip
-    """Like `detect`, plus each match's probability (see `Out.probability`)."""
+    """Like `detect`, but in the order in which they became final, plus each match's probability (see `Out.probability`)."""
     begin = column("t", t, None)
     end = begin if t_max is None else column("t_max", t_max, len(begin))
     longest = int((end - begin).max(initial=0))
@@ -143,5 +144,4 @@ def detected(
     parts.append(one.finish())
     rows = np.concatenate([out.matches for out in parts])
     matches: Index = np.append(order, -1)[rows]
-    sorting = np.lexsort(matches.T[::-1])
-    return matches[sorting], np.concatenate([out.probability for out in parts])[sorting]
+    return matches, np.concatenate([out.probability for out in parts])

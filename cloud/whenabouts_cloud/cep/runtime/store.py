@@ -144,7 +144,7 @@ def state_bytes(state: State) -> int:
 
 def dump(state: State, more: dict[str, Array], header: dict[str, Any]) -> bytes:
     """The state as bytes: a line of JSON with the shapes of the arrays, then their filled parts."""
-    packed = more_pool(_without_empty(state))
+    packed = more_pool(_without_empty(_without_gaps(state)))
     meta = packed.meta
     parts = {
         "nodes": packed.nodes[: meta[META.node_top]], "pool": packed.pool[: meta[META.pool_top]],
@@ -157,18 +157,33 @@ def dump(state: State, more: dict[str, Array], header: dict[str, Any]) -> bytes:
     return with_checksum([line, *(np.ascontiguousarray(part).tobytes() for part in parts.values())])
 
 
+def _without_gaps(state: State) -> State:
+    """A copy without the free places among the pending matches, of which a burst leaves as many as it had matches."""
+    meta, nodes = state.meta.copy(), state.nodes[: int(state.meta[META.node_top])].copy()
+    pending, heap = state.pending[: int(meta[META.pending_top])], state.heap[: int(meta[META.heap])].copy()
+    held = pending[:, PENDING.node] >= 0
+    held[heap[:, TIMER.place]] = True  # also of retracted matches, which are dropped when they are due
+    place = np.append(0, np.cumsum(held))  # counted from 1, and 0 for none, as the lists of matches have it
+    pending = pending[held]
+    for field in (PENDING.before, PENDING.next):
+        pending[:, field] = place[pending[:, field]]
+    nodes[:, NODE.matches] = place[nodes[:, NODE.matches]]
+    heap[:, TIMER.place] = place[heap[:, TIMER.place] + 1] - 1
+    meta[[META.pending_top, META.pending_free]] = len(pending), -1
+    attrs = state.pending_attrs[: len(held)][held]
+    return state._replace(nodes=nodes, pending=pending, pending_attrs=attrs, heap=heap, meta=meta)
+
+
 def _without_empty(state: State) -> State:
-    """A copy without empty per-key event lists; the others move up."""
-    meta, pending = state.meta.copy(), state.pending.copy()
-    nodes = state.nodes[: int(meta[META.node_top])]
+    """The state without empty per-key event lists; the others move up."""
+    meta, pending, nodes = state.meta, state.pending, state.nodes
     held = (nodes[:, NODE.events] > 0) | ((nodes[:, NODE.events] == 0) & (nodes[:, NODE.matches] != 0))
     held[: EMPTY_NODE + 1] = True
-    waiting = pending[: int(meta[META.pending_top])]
-    mine = waiting[:, PENDING.node] >= 0
-    waiting[mine, PENDING.node] = (np.cumsum(held) - 1)[waiting[mine, PENDING.node]]
+    mine = pending[:, PENDING.node] >= 0
+    pending[mine, PENDING.node] = (np.cumsum(held) - 1)[pending[mine, PENDING.node]]
     kept = nodes[held]
     meta[[META.node_top, META.nodes, META.node_free]] = len(kept), len(kept) - EMPTY_NODE - 1, 0
-    return state._replace(nodes=kept, meta=meta, pending=pending, recent=state.recent[: len(held)][held])
+    return state._replace(nodes=kept, recent=state.recent[: len(held)][held])
 
 
 def load(blob: bytes) -> tuple[dict[str, Any], State, dict[str, Array]]:

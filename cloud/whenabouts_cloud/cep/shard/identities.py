@@ -95,6 +95,14 @@ class Identities:
         }
         return pa.table([column_of[name] for name in EVENT.names], schema=EVENT)
 
+    def rows_of(self, matches: Ints) -> tuple[pa.Table, Ints]:
+        """The stored events of matches as a table of EVENT, and its row at each place; -1 stays where none is filled."""
+        filled = matches >= 0
+        numbers, at = _distinct(matches[filled])
+        places = np.full(matches.shape, -1)
+        places[filled] = at
+        return self.rows(numbers), places
+
     def keys(self, numbers: Ints) -> pa.Array:
         """The keys with these numbers, of stored events."""
         return self._keys.take(pa.array(np.searchsorted(self._key_numbers, numbers)))
@@ -207,6 +215,17 @@ def first_of_each(group: Ints, number: Ints, old: int) -> Ints:
     first = order[np.concatenate([[True], new])]
     places: Ints = np.sort(first[first >= old]) - old
     return places
+
+
+def _distinct(numbers: Ints) -> tuple[Ints, Ints]:
+    """The distinct numbers, ascending, and the place of each among them; without sorting, unless few of a wide range occur."""
+    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+    if high - low > 8 * len(numbers):
+        return np.unique(numbers, return_inverse=True)
+    found = np.zeros(high - low + 1, bool)
+    found[numbers - low] = True
+    places: Ints = np.cumsum(found)[numbers - low] - 1
+    return np.flatnonzero(found) + low, places
 
 
 def _encoded_ints(column: pa.ChunkedArray) -> pa.DictionaryArray:

@@ -181,10 +181,8 @@ class CepShard:
         if not len(matches):
             return []
         self.counts[_COUNTED[status]] += len(matches)
-        used, at = np.unique(matches, return_inverse=True)
-        missing = int(used[0] == -1)
-        events = self._stored.rows(used[missing:])
-        return [match_rows(self._rule, at.reshape(matches.shape) - missing, events, status, probability)]
+        events, at = self._stored.rows_of(matches)
+        return [match_rows(self._rule, at, events, status, probability)]
 
 
 def with_reason(events: pa.Table, reason: Any) -> pa.Table:
