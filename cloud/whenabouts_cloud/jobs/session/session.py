@@ -72,6 +72,7 @@ def start_session(
         settings["spark.python.daemon.module"] = WORKERS
         settings["spark.driver.memory"] = "1g"  # the rows live in the Python workers; the JVM only moves them
         settings["spark.driver.defaultJavaOptions"] += f" {java_options(home)}"
+        settings |= {"spark.shuffle.compress": "false", "spark.rdd.compress": "false"}  # packed rows are compressed
     elif environment is not None:
         settings["spark.archives"] = f"{environment}#{ENVIRONMENT}"
     if local or urlsplit(master).hostname in ("127.0.0.1", "localhost"):
