@@ -16,19 +16,22 @@ source.
 import hashlib
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+from whenabouts_cloud.jit import Array, compiled_inline, compiled_noref
+
 Ints = npt.NDArray[np.int64]
 Digests = npt.NDArray[np.uint64]
 """(n, 2): the high and the low half of each digest."""
 
 SIZE = 16  # bytes
-_MIXERS = (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53))
-_SHIFT = np.uint64(33)
+_MIXER, _SECOND_MIXER = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
+_SHIFT, _THREE, _FIVE = np.uint64(33), np.uint64(3), np.uint64(5)
 
 
 def digests(names: Sequence[pa.DictionaryArray], boot: Ints, seq: Ints) -> Digests:
@@ -51,14 +54,9 @@ def digests(names: Sequence[pa.DictionaryArray], boot: Ints, seq: Ints) -> Diges
 
 def result_ids(rule: str, readings: Digests, at: Ints) -> pa.StringArray:
     """The ids of results of a rule, from the rows of their readings (results, places); -1 is an empty place."""
-    known = np.concatenate([readings, np.zeros((1, 2), np.uint64)])
-    high, low = np.frombuffer(_hash(rule), ">u8").astype(np.uint64)
-    highs, lows = np.full(len(at), high), np.full(len(at), low)
-    for place in at.T:
-        one = known[place]
-        highs = _mixed(highs ^ one[:, 0]) + np.uint64(3) * lows
-        lows = _mixed(lows ^ one[:, 1]) + np.uint64(5) * highs
-    characters = np.stack([highs, lows], axis=1).astype(">u8").tobytes().hex().encode()
+    made = np.empty((len(at), 2), np.uint64)
+    _combine(np.frombuffer(_hash(rule), ">u8").astype(np.uint64), np.ascontiguousarray(readings), at, made)
+    characters = made.byteswap().tobytes().hex().encode()
     ends = np.arange(len(at) + 1, dtype=np.int32) * (2 * SIZE)
     return pa.StringArray.from_buffers(len(at), pa.py_buffer(ends), pa.py_buffer(characters))
 
@@ -78,9 +76,21 @@ def _hash(text: str) -> bytes:
     return hashlib.blake2b(text.encode(), digest_size=SIZE).digest()
 
 
-def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    for mixer in _MIXERS:
-        numbers ^= numbers >> _SHIFT
-        numbers *= mixer
-    numbers ^= numbers >> _SHIFT
-    return numbers
+@compiled_noref
+def _combine(rule: Array, readings: Array, at: Array, made: Array) -> None:
+    """Writes the two numbers of each result's id."""
+    for row in range(len(at)):
+        high, low = rule[0], rule[1]
+        for place in range(at.shape[1]):
+            reading = at[row, place]
+            a, b = (readings[reading, 0], readings[reading, 1]) if reading >= 0 else (np.uint64(0), np.uint64(0))
+            high = _mixed(high ^ a) + _THREE * low
+            low = _mixed(low ^ b) + _FIVE * high
+        made[row, 0], made[row, 1] = high, low
+
+
+@compiled_inline
+def _mixed(number: Any) -> Any:
+    number = (number ^ (number >> _SHIFT)) * _MIXER
+    number = (number ^ (number >> _SHIFT)) * _SECOND_MIXER
+    return number ^ (number >> _SHIFT)

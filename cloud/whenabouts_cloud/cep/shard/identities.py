@@ -212,13 +212,14 @@ def first_of_each(group: Ints, number: Ints, old: int) -> Ints:
     else:
         order = np.lexsort((group, number))
         new = (group[order][1:] != group[order][:-1]) | (number[order][1:] != number[order][:-1])
-    first = order[np.concatenate([[True], new])]
-    places: Ints = np.sort(first[first >= old]) - old
-    return places
+    first = np.zeros(len(group), bool)
+    first[order[0]] = True
+    first[order[1:][new]] = True
+    return np.flatnonzero(first[old:])
 
 
 def _distinct(numbers: Ints) -> tuple[Ints, Ints]:
-    """The distinct numbers, ascending, and the place of each among them; without sorting, unless few of a wide range occur."""
+    """The distinct numbers, ascending, and the place of each among them; sorted only if they are few of a wide range."""
     low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
     if high - low > 8 * len(numbers):
         return np.unique(numbers, return_inverse=True)

@@ -53,14 +53,17 @@ class Cep(EngineJob[CepRule]):
         return shards if rule.pattern.per_key else 1
 
     def readings(self, rules: Sequence[CepRule], landed: pa.Table) -> pa.Table:
-        """Readings of the streams of all rules, with the columns that any rule needs; attributes are parsed once."""
-        streams = list(dict.fromkeys(stream for rule in rules for stream in rule.streams))
-        mine = covered(streams, landed).any(axis=1) & ~of_kinds(landed, NO_EVENT_KINDS)
-        if all(rule.pattern.per_key for rule in rules):
-            mine &= landed["key"].is_valid().to_numpy()
-        readings = landed if mine.all() else landed.filter(pa.array(mine))
+        """Readings with the columns that any rule needs, of the streams of all rules if that saves work for each of them.
+
+        Attributes are parsed once.
+        """
         sources = sorted({name for rule in rules for name in sources_of(rule.plan(), rule.count)})
         attributes = [name for name in sources if name.startswith("attrs:")]
+        mine = ~of_kinds(landed, NO_EVENT_KINDS)
+        if len(rules) > 1 or attributes:  # else `routed` leaves out the others at no cost
+            streams = list(dict.fromkeys(stream for rule in rules for stream in rule.streams))
+            mine &= covered(streams, landed).any(axis=1)
+        readings = landed if mine.all() else landed.filter(pa.array(mine))
         plain = readings.select([*STAMPED, *(name for name in sources if name not in attributes)])
         for name, column in _attributes(readings["attrs"], attributes).items():
             plain = plain.append_column(name, column)
