@@ -37,7 +37,7 @@ from whenabouts_cloud.jobs.reading.packing import (
     tables_of,
 )
 from whenabouts_cloud.jobs.reading.sizes import Size, sizes_in
-from whenabouts_cloud.jobs.reading.source import Reading, latest_watermarks, packed_frame
+from whenabouts_cloud.jobs.reading.source import Reading, latest_watermarks, whole_frame
 from whenabouts_cloud.landing.store import Store
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def publish_whole(
     shared = [n for n, rule in numbered.items() if engine.shared(rule)]
     sharing = [group_of(n, shard) for n in shared for shard in range(engine.shards(numbered[n], shards))]
     packing = Packing(engine, numbered, shards, sharing, measured=cut)
-    packed = packed_frame(spark, Reading(place, engine.columns, frozenset(left_out), packing), stream=False)
+    packed = whole_frame(spark, Reading(place, engine.columns, frozenset(left_out), packing))
     with _kept(packed) if cut else contextlib.nullcontext():
         sizes = packed.where(packed["table"] == SIZES).select("rows").collect() if cut else []
         large = _slabs(engine, numbered, sizes_in(row.rows for row in sizes), group_rows or engine.group_rows)

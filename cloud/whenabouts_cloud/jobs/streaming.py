@@ -28,7 +28,7 @@ from whenabouts_cloud.jobs.output.output_place import Output
 from whenabouts_cloud.jobs.output.sink import OnBatch, OnFailure, ResultSink
 from whenabouts_cloud.jobs.output.task_files import WRITTEN, Write
 from whenabouts_cloud.jobs.reading.packing import COMPLETE, Packing, group_of, rule_of, tables_of
-from whenabouts_cloud.jobs.reading.source import Reading, packed_frame
+from whenabouts_cloud.jobs.reading.source import Reading, growing_frame
 from whenabouts_cloud.jobs.work import QueryOptions
 from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.shard import together
@@ -75,7 +75,7 @@ def _results(
     engine: EngineJob[AnyRule], rules: dict[int, AnyRule], spark: "SparkSession", reading: Reading, write: Write
 ) -> "DataFrame":
     """Return the streaming frame of records about written files (`task_files`)."""
-    rows = packed_frame(spark, reading, stream=True)
+    rows = growing_frame(spark, reading)
     work = functools.partial(_step, engine, rules, write)
     return rows.groupBy("group").applyInPandasWithState(work, WRITTEN, STATE, "append", GroupStateTimeout.NoTimeout)
 

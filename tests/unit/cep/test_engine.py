@@ -163,6 +163,22 @@ def test_a_snapshot_is_as_small_as_what_is_stored_and_goes_on_the_same():
     assert engine.restore(blob).snapshot() == blob
 
 
+def test_matches_that_became_final_leave_no_places_in_a_snapshot():
+    """Those that still wait, between free places, come out as they would have without the restart."""
+    types, keys, t = workload(100_000, 64, 0)
+    one = engine(TABLE_1, NAMES, k=1 << 60)
+    one.feed(types, keys, t)
+    waited = one.counters["waiting_matches"]
+    one.advance(int(t[95_000]))
+    waiting = one.counters["waiting_matches"]
+    assert 0 < waiting < waited / 10
+    blob = one.snapshot()
+    assert len(blob) < 20_000 + 24 * one.counters["stored_events"] + 250 * waiting
+    again = engine.restore(blob)
+    assert again.counters["waiting_matches"] == waiting
+    assert np.array_equal(again.finish().matches, one.finish().matches)
+
+
 def test_a_million_idle_keys_leave_nothing_behind():
     """Once time has passed them, neither nodes nor events of short-lived keys are held."""
     count = 1_000_000

@@ -1,16 +1,17 @@
-"""The data source of jobs: tasks read files of the landing and hand packed rows (`packing`) to Spark.
+"""Reading for jobs: tasks read files of the landing and hand packed rows (`packing`) to Spark.
 
-Its offsets are those of `spark.landing_source`. Readings of several small files are packed together. The watermarks of a
-micro-batch are packed by one task.
+Offsets of a stream are those of `spark.landing_source`. Readings of several small files are packed together. The watermarks
+of a micro-batch are packed by one task.
 """
 
+import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.jobs.reading.packing import PACKED
@@ -78,19 +79,6 @@ class Reading:
             yield from self.work.readings(pa.concat_tables(read))
 
 
-class _Whole(DataSourceReader):
-    """All that is in the landing."""
-
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
-
-    def partitions(self) -> Sequence[InputPartition]:
-        return self._reading.partitions(everything(self._reading.landing))
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return self._reading.read(partition)
-
-
 class _Growing(DataSourceStreamReader):
     """What lands, with the watermarks of gateways."""
 
@@ -143,20 +131,33 @@ class _Source(DataSource):
     def schema(self) -> str:
         return PACKED
 
-    def reader(self, schema: "StructType") -> DataSourceReader:
-        return _Whole(self.reading)
-
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
         return _Growing(self.reading)
 
 
-def packed_frame(spark: "SparkSession", reading: Reading, stream: bool) -> "DataFrame":
-    """The frame of PACKED rows of a landing, whole or as a stream."""
+def whole_frame(spark: "SparkSession", reading: Reading) -> "DataFrame":
+    """The frame of PACKED rows of what is in a landing now.
+
+    Tasks get their files from here: a data source would be made and asked in Python processes of its own, which take 3 s.
+    """
+    # Pickled one by one, as each task needs only its own; nobody else could have changed them.
+    parts = [pickle.dumps(part) for part in reading.partitions(everything(reading.landing))]
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch["id"].to_pylist():
+                yield from reading.read(pickle.loads(parts[number]))  # noqa: S301
+
+    return spark.range(0, len(parts), 1, max(1, len(parts))).mapInArrow(read, PACKED)
+
+
+def growing_frame(spark: "SparkSession", reading: Reading) -> "DataFrame":
+    """The streaming frame of PACKED rows of a landing."""
     label = f"whenabouts_{uuid4().hex}"
     spark.dataSource.register(
         type("Source", (_Source,), {"reading": reading, "label": label, "__module__": "__main__"})
     )
-    return (spark.readStream if stream else spark.read).format(label).load()
+    return spark.readStream.format(label).load()
 
 
 def latest_watermarks(landing: Store) -> list[Watermark]:
