@@ -28,9 +28,9 @@ FLOORS = {
     ],
     "whenabouts_cloud": [
         "arrays blobs broker display_time durable file_version importers jobs.session metrics_file orderly_end progress "
-        "result_ids svg",
+        "svg",
         "ingest.receiving jit landing",
-        "delivery enrol latwin.model pattern",
+        "delivery enrol latwin.model pattern result_ids",
         "cep.kernel cep.uncertain correlation.batch correlation.distributions language latwin.windows",
         "cep.explain cep.runtime latwin.conjunction latwin.probability rules",
         "cep.count correlation frontier latwin",
