@@ -24,7 +24,7 @@ FOLDER ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-deep fuzz audit sbom lint types docs bench bench-edge bench-correlation bench-cep bench-latwin bench-spark bench-scale bench-year broker test-programs lock clean
+.PHONY: help setup demo test test-deep fuzz audit sbom lint types docs bench bench-edge bench-correlation bench-cep bench-latwin bench-spark bench-scale bench-year broker test-programs lock clean seed-is-a-number
 
 help:  ## Show these targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -40,7 +40,11 @@ $(VENV)/.ready: requirements.lock $(SUBSTITUTES) pyproject.toml
 $(VENV)/.demo-ready: requirements-demo.lock $(SUBSTITUTES) pyproject.toml
 	@$(PYTHON) tools/set_up.py demo
 
-demo: $(VENV)/.demo-ready  ## Run two simulated sites through agents, broker, ingest and Spark. SEED=7 SPEED=2 TRACE=capture.jsonl
+# Before the set-up, which takes a minute.
+seed-is-a-number:
+	@case "$(SEED)" in *[!0-9]*) echo "SEED: found $(SEED), expected a whole number, as in SEED=7" >&2; exit 2;; esac
+
+demo: seed-is-a-number $(VENV)/.demo-ready  ## Run two simulated sites through agents, broker, ingest and Spark. SEED=7 SPEED=2 TRACE=capture.jsonl
 	@$(BIN)/whenabouts-sim demo $(if $(SEED),--seed $(SEED)) $(if $(SPEED),--speed $(SPEED)) $(if $(TRACE),--trace "$(TRACE)")
 
 # Packages that stand in for Java and mosquitto are tested also where those are installed.
@@ -55,12 +59,12 @@ TEST := $(BIN)/python -m pytest -n 4 --dist loadscope
 test: $(TESTED)  ## Run every test; installs mosquitto and systemd by apt when they are missing and this is root.
 	$(TEST)
 
-test-deep: $(TESTED) $(AUDIT)/.ready  ## Search three times as far as tests state, with the tests that `make test` leaves out. SEED=7 repeats a run.
+test-deep: seed-is-a-number $(TESTED) $(AUDIT)/.ready  ## Search three times as far as tests state, with the tests that `make test` leaves out. SEED=7 repeats a run.
 	@seed=$${SEED:-$$(shuf -i 1-999999 -n 1)}; echo "make test-deep SEED=$$seed repeats this run"; \
 	  WHENABOUTS_DEEP=$$seed $(TEST) --hypothesis-seed=$$seed --timeout=3600
 
 MINUTES ?= 5
-fuzz: setup  ## Check decoders, readers, rule parser and ingest with mutated inputs. MINUTES=5 SEED=7 TARGET=batch
+fuzz: seed-is-a-number setup  ## Check decoders, readers, rule parser and ingest with mutated inputs. MINUTES=5 SEED=7 TARGET=batch
 	@PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(TARGET:%=--target %)
 
 lint: setup  ## Format check, lint, strict types, those of boards too, and the manual without a warning.
