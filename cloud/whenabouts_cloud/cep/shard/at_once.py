@@ -18,20 +18,24 @@ from whenabouts_cloud.rules.model import CepRule
 class Whole(NamedTuple):
     """Matches among all events.
 
-    `matches` are rows of RESULT, `start_us` the least moved t_min of each. `within` masks the events whose stamps are valid
+    `matches` are rows of RESULT. `within` masks the events whose stamps are valid
     times, `once` has the rows of these without repeats, `ungrouped` the rows in `once` that have no place in a group's
     clocks (CAUSAL only).
     """
 
     matches: pa.Table
-    start_us: Ints
     within: npt.NDArray[np.bool_]
     once: Ints
     ungrouped: Ints
 
 
-def matches_of(rule: CepRule, events: pa.Table, views: Views | None = None) -> Whole:
-    """Return all matches among events (`events.schema_of`), which may contain repeats; CAUSAL needs the views."""
+def matches_of(
+    rule: CepRule, events: pa.Table, views: Views | None = None, begin_us: tuple[int, int] | None = None
+) -> Whole:
+    """Return all matches among events (`events.schema_of`), which may contain repeats; CAUSAL needs the views.
+
+    begin_us: only matches whose least moved t_min is in [low, high).
+    """
     plan, within = rule.plan(), ~beyond_time(events)
     at = np.flatnonzero(within)
     rows, keys = Identities(rule).add(events if len(at) == events.num_rows else events.take(pa.array(at)))
@@ -41,6 +45,10 @@ def matches_of(rule: CepRule, events: pa.Table, views: Views | None = None) -> W
     types, t, t_max, attributes = columns_of(rule, plan, events)
     clocks = (views or Views()).clocks_of(events) if plan.mode == "causal" else None
     matches, probability = detected(plan, rule.type_names, types, keys, t, t_max, attributes, clocks)
-    starts = np.where(matches < 0, INT64_MAX, t[matches]).min(axis=1) if len(matches) else np.empty(0, np.int64)
+    if begin_us is not None:
+        # One more, the latest of all, for places that are not filled.
+        begins = np.append(t, INT64_MAX)[matches].min(axis=1, initial=INT64_MAX)
+        mine = (begins >= begin_us[0]) & (begins < begin_us[1])
+        matches, probability = matches[mine], probability[mine]
     ungrouped = once[:0] if clocks is None else once[clocks.process < 0]
-    return Whole(match_rows(rule, matches, events, "match", probability), starts, within, once, ungrouped)
+    return Whole(match_rows(rule, matches, events, "match", probability), within, once, ungrouped)

@@ -155,23 +155,20 @@ def _no_number(text: str) -> float:
 
 def _matched(rule: CepRule, events: pa.Table, views: Views, slab: TimeSlab | None) -> StepOutput:
     """Matches of one group. A reading in two slabs is counted in one of them only."""
-    result = matches_of(rule, events, views)
-    matches = result.matches
+    result = matches_of(rule, events, views, None if slab is None else (slab.low, slab.high))
     home = np.ones(events.num_rows, bool)
     if slab is not None:
-        mine = (result.start_us >= slab.low) & (result.start_us < slab.high)
-        matches = matches.filter(pa.array(mine))
         t = moved(rule, events["type"].to_numpy(), events["t_min"].to_numpy())
         home = (t >= slab.low) & ((t < slab.high) | (slab.high == INT64_MAX))
     counts = {
         "readings": int(home[result.once].sum()),
         "repeats": int((home & result.within).sum() - home[result.once].sum()),
         "beyond_time": int((home & ~result.within).sum()),
-        "matches": matches.num_rows,
+        "matches": result.matches.num_rows,
         "ungrouped": len(result.ungrouped),
         "ungrouped_at": gateways_of(events.take(pa.array(result.ungrouped))),
     }
-    return StepOutput(matches, counts)
+    return StepOutput(result.matches, counts)
 
 
 def _counted(rule: CepRule, events: pa.Table) -> StepOutput:
