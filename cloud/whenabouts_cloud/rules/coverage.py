@@ -16,6 +16,23 @@ TEXT = pa.dictionary(pa.int32(), pa.string())
 
 def covered(streams: Sequence[Stream], readings: pa.Table) -> Mask:
     """(readings, streams): True where a reading belongs to a stream. Needs the columns site, gateway and stream."""
+    covers, triple = _covers(streams, readings)
+    return covers[triple]
+
+
+def belongings(streams: Sequence[Stream], readings: pa.Table) -> tuple[Ints, Ints]:
+    """(row, stream) of each reading and stream that it belongs to, by row and then by stream."""
+    covers, triple = _covers(streams, readings)
+    if covers.sum(axis=1).max() > 1:
+        row, stream = np.nonzero(covers[triple])
+        return row, stream
+    only = np.where(covers.any(axis=1), covers.argmax(axis=1), -1)[triple]
+    row = np.flatnonzero(only >= 0)
+    return row, only[row]
+
+
+def _covers(streams: Sequence[Stream], readings: pa.Table) -> tuple[Mask, Ints]:
+    """(triples, streams): True where a distinct triple of names belongs to a stream; and the triple of each reading."""
     site, gateway, stream = (encode(readings[name]) for name in ("site", "gateway", "stream"))
     named = [one.dictionary.to_pylist() for one in (site, gateway, stream)]
     places = [codes(site), codes(gateway), codes(stream)]
@@ -29,7 +46,7 @@ def covered(streams: Sequence[Stream], readings: pa.Table) -> Mask:
         rest, one_stream = divmod(packed, len(names))
         one_site, one_gateway = divmod(rest, len(gateways))
         covers[n] = [one.matches(sites[one_site], gateways[one_gateway], names[one_stream]) for one in streams]
-    return covers[codes(distinct)]
+    return covers, codes(distinct)
 
 
 def of_kinds(readings: pa.Table, kinds: Sequence[str]) -> Mask:

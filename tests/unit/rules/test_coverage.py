@@ -5,7 +5,7 @@ import dataclasses
 import pyarrow as pa
 import pytest
 
-from whenabouts_cloud.rules.coverage import covered, encode, of_kinds
+from whenabouts_cloud.rules.coverage import belongings, covered, encode, of_kinds
 from whenabouts_cloud.rules.model import Stream
 
 NAMES = [
@@ -35,6 +35,10 @@ def test_a_table_and_the_stream_agree_on_which_readings_belong_to_it(pattern):
     encoded = [pa.table({x: half[x].dictionary_encode() for x in half.schema.names}) for half in halves]
     for some in (EVERY, pa.concat_tables(encoded)):
         assert covered(streams, some).tolist() == expected
+        for chosen in (streams, streams[2:]):  # of several streams at once, and of one
+            row, stream = belongings(chosen, some)
+            both = [(r, n) for r, ones in enumerate(expected) for n, one in enumerate(ones[-len(chosen) :]) if one]
+            assert list(zip(row.tolist(), stream.tolist(), strict=True)) == both
     assert covered(streams, EVERY.slice(0, 0)).shape == (0, 3)
 
 

@@ -28,7 +28,7 @@ from whenabouts_cloud.landing import schema as landing
 from whenabouts_cloud.landing.schema import STAMPED
 from whenabouts_cloud.pattern.expressions import FIELDS, split_column
 from whenabouts_cloud.pattern.plan import Plan
-from whenabouts_cloud.rules.coverage import TEXT, covered, encode
+from whenabouts_cloud.rules.coverage import TEXT, belongings, encode
 from whenabouts_cloud.rules.model import CepRule, Count
 
 Ints = npt.NDArray[np.int64]
@@ -82,7 +82,7 @@ def schema_of(plan: Plan, count: Count | None = None) -> pa.Schema:
 def events_of(rule: CepRule, plan: Plan, readings: pa.Table) -> tuple[pa.Table, Ints]:
     """The events (`schema_of`) of a reading table (STAMPED and `sources_of`), and the row of each event's reading."""
     encoded = {name: encode(readings[name]) for name in ENCODED}
-    row, types = np.nonzero(covered(rule.streams, readings))
+    row, types = belongings(rule.streams, readings)
     if rule.pattern.per_key:
         keyed = readings["key"].is_valid().to_numpy()[row]
         row, types = row[keyed], types[keyed]
