@@ -20,12 +20,15 @@ from whenabouts_cloud.cep import Pattern, engine
 from whenabouts_cloud.cep.count.counter import counter
 from whenabouts_cloud.cep.shard.counted import CountShard
 from whenabouts_cloud.cep.shard.events import EVENT, Ints, schema_of
+from whenabouts_cloud.cep.shard.results import match_rows
 from whenabouts_cloud.cep.shard.shard import CepShard
 from whenabouts_cloud.correlation import Condition, correlate, count_pairs
 from whenabouts_cloud.jobs.session.shared_classes import TRAINED, make_archive
 from whenabouts_cloud.latwin import All, ConjunctionDetector, LatWin, Local
 from whenabouts_cloud.progress import progress
+from whenabouts_cloud.result_ids import result_ids
 from whenabouts_cloud.rules.model import CepRule, RuleFile
+from whenabouts_cloud.rules.parse import parse_rules
 
 NAMES = ("A", "B", "C")
 PATTERNS = (
@@ -35,6 +38,7 @@ PATTERNS = (
     "SEQ(A, !B, C) WITHIN 9 POSSIBLE",
     "SEQ(A, C) WITHIN 9 PER key SKIP PAST LAST",
 )
+RULE = 'STREAM a FROM "a" DELAY 1 s STREAM c FROM "c" DELAY 1 s RULE r SEQ(a, c) WITHIN 9 us'
 ONLY_SURE = ("OVER", "POSSIBLE", "SKIP")
 MANY_KEYS = 5000  # more than an engine's initial capacity
 
@@ -52,6 +56,7 @@ def warm() -> None:
     steps += [
         _crowd,
         lambda: _count(kinds, keys, t),
+        lambda: warm_rules(parse_rules(RULE)),
         _windows,
         lambda: correlate(t, t + 3, t, t + 3, condition, engine="numba"),
         lambda: correlate(t, t + 3, t, t + 3, condition, engine="numba", probability=True),
@@ -84,11 +89,13 @@ def _count(kinds: Ints, keys: Ints, t: Ints) -> None:
 def warm_rules(rules: RuleFile) -> None:
     """Compile only the code that streaming jobs of these rules run.
 
-    Each rule about events processes sample readings; rules over windows of states are compiled all at once. A
-    correlation compiles nothing: for the few pairs between two triggers numpy is done before numba is loaded.
+    Each rule about events processes sample readings; rules over windows of states are compiled all at once. Of a
+    correlation only the ids of its pairs are compiled: numpy finds the few pairs between two triggers.
     """
     for rule in rules.cep_rules:
         _events(rule)
+    if rules.correlate_rules:
+        result_ids("", np.zeros((1, 2), np.uint64), np.zeros((1, 2), np.int64))
     if any(rule.engine != "runs" for rule in rules.latwin_rules):
         _windows()
 
@@ -99,7 +106,10 @@ def _events(rule: CepRule) -> None:
     kinds = np.concatenate([np.arange(len(rule.streams)), np.zeros(MANY_KEYS, np.int64)])
     keys = np.concatenate([np.zeros(len(rule.streams), np.int64), np.arange(MANY_KEYS)])
     after = len(kinds) + rule.plan().window + rule.plan().longest
-    shard.step({"events": _readings(rule, kinds, keys)}, [[("site/gateway", after)] for _ in rule.streams])
+    events = _readings(rule, kinds, keys)
+    shard.step({"events": events}, [[("site/gateway", after)] for _ in rule.streams])
+    if not rule.count:  # these readings may make no match
+        match_rows(rule, np.zeros((1, len(rule.pattern.names)), np.int64), events, "match")
     again.restore(shard.snapshot())
     again.step({"events": _readings(rule, kinds[:0], keys[:0])}, [[] for _ in rule.streams])
 

@@ -57,6 +57,6 @@ def test_a_run_of_the_rules_compiles_nothing_more():
     assert compiled() == before
 
 
-def test_rules_about_runs_and_pairs_compile_nothing():
-    """The two other rules of the demonstration: DEFINITELY decides by runs, a correlation of few readings by numpy."""
+def test_rules_about_runs_and_pairs_compile_nothing_more():
+    """The two others of the demonstration: DEFINITELY decides by runs, numpy finds few pairs; their ids are as above."""
     assert [rule.engine for rule in RULES.latwin_rules] == ["runs"]
