@@ -24,6 +24,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from whenabouts_cloud.arrays import Array as Array
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -35,6 +37,7 @@ _NAME = re.compile(r"\w+")
 _numba = importlib.import_module("numba")
 _numbers = importlib.import_module("numba.cpython.unsafe.numbers")
 trailing_zeros = _numbers.trailing_zeros  # an instruction, for compiled functions; of 0 it is undefined
+u = np.uint64  # as an index in compiled functions: a signed one may count from the end, which costs three instructions
 
 
 def columns(row: type[Row]) -> Row:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from whenabouts_cloud.cep.kernel.layout import Results, Scratch, State
 from whenabouts_cloud.cep.kernel.program import ALTERNATIVE, NEGATION, AlternativeRow, Negation, Program
-from whenabouts_cloud.jit import Array, compiled_inline
+from whenabouts_cloud.jit import Array, compiled_inline, u
 
 
 class Machine(NamedTuple):
@@ -82,12 +82,12 @@ def plain_of(machine: Machine) -> Plain:
 def alternative_of(alternatives: Array, v: int) -> AlternativeRow:
     """Row v of the alternatives; the compiler drops the loads of unused columns."""
     return AlternativeRow(
-        alternatives[v, ALTERNATIVE.plan], alternatives[v, ALTERNATIVE.window], alternatives[v, ALTERNATIVE.order],
-        alternatives[v, ALTERNATIVE.refined], alternatives[v, ALTERNATIVE.decided_outside],
-        alternatives[v, ALTERNATIVE.plain],
-        alternatives[v, ALTERNATIVE.width], alternatives[v, ALTERNATIVE.element], alternatives[v, ALTERNATIVE.negation],
-        alternatives[v, ALTERNATIVE.negation_end], alternatives[v, ALTERNATIVE.condition], alternatives[v,
-        ALTERNATIVE.condition_end],
+        alternatives[u(v), ALTERNATIVE.plan], alternatives[u(v), ALTERNATIVE.window],
+        alternatives[u(v), ALTERNATIVE.order], alternatives[u(v), ALTERNATIVE.refined],
+        alternatives[u(v), ALTERNATIVE.decided_outside], alternatives[u(v), ALTERNATIVE.plain],
+        alternatives[u(v), ALTERNATIVE.width], alternatives[u(v), ALTERNATIVE.element],
+        alternatives[u(v), ALTERNATIVE.negation], alternatives[u(v), ALTERNATIVE.negation_end],
+        alternatives[u(v), ALTERNATIVE.condition], alternatives[u(v), ALTERNATIVE.condition_end],
     )  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def alternative_of(alternatives: Array, v: int) -> AlternativeRow:
 def negation_of(negations: Array, k: int) -> Negation:
     """Row k of the negations; the compiler drops the loads of unused columns."""
     return Negation(
-        negations[k, NEGATION.event_class], negations[k, NEGATION.left], negations[k, NEGATION.right],
-        negations[k, NEGATION.mask], negations[k, NEGATION.step], negations[k, NEGATION.step_end],
-        negations[k, NEGATION.level], negations[k, NEGATION.lower],
+        negations[u(k), NEGATION.event_class], negations[u(k), NEGATION.left], negations[u(k), NEGATION.right],
+        negations[u(k), NEGATION.mask], negations[u(k), NEGATION.step], negations[u(k), NEGATION.step_end],
+        negations[u(k), NEGATION.level], negations[u(k), NEGATION.lower],
     )  # fmt: skip

@@ -27,10 +27,9 @@ from whenabouts_cloud.cep.kernel.layout import (
     STORED,
     State,
 )
-from whenabouts_cloud.jit import Array, compiled_inline, compiled_noref
+from whenabouts_cloud.jit import Array, compiled_inline, compiled_noref, u
 
 LOW = 0xFFFFFFFF
-SETS = 62  # classes that have a bit in a node's set
 SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)  # 2^64 / golden ratio, signed: multiplicative hashing (Knuth, vol. 3, 6.4)
 
 
@@ -52,7 +51,7 @@ def place_of(slots: Array, nodes: Array, key: int) -> Any:
     """Place of the key in the hash table, or the empty one where it belongs."""
     mask = len(slots) - 1
     place = home(key, len(slots))
-    while slots[place, SLOT.node] != 0 and slots[place, SLOT.key] != key:
+    while slots[u(place), SLOT.node] != 0 and slots[u(place), SLOT.key] != key:
         place = (place + 1) & mask
     return place
 
@@ -67,21 +66,21 @@ def find(slots: Array, nodes: Array, key: int) -> Any:
 def find_or_add(slots: Array, nodes: Array, meta: Array, key: int) -> Any:
     """Node of the key, created if need be; 0 if there is no room for it."""
     place = place_of(slots, nodes, key)
-    node = slots[place, SLOT.node]
+    node = slots[u(place), SLOT.node]
     if node != 0:
         return node
     if (meta[META.nodes] + 2) * 2 > len(slots):
         return 0
     if meta[META.node_free] != 0:
         node = meta[META.node_free]
-        meta[META.node_free] = nodes[node, NODE.key]
+        meta[META.node_free] = nodes[u(node), NODE.key]
     elif meta[META.node_top] < len(nodes):
         node = meta[META.node_top]
         meta[META.node_top] += 1
     else:
         return 0
     meta[META.nodes] += 1
-    slots[place, SLOT.key], slots[place, SLOT.node] = key, node
+    slots[u(place), SLOT.key], slots[u(place), SLOT.node] = key, node
     clear(nodes, node, key)
     return node
 
@@ -131,46 +130,46 @@ def rehash(slots: Array, nodes: Array, top: int) -> None:
 @compiled_inline
 def take_block(pool: Array, meta: Array, size: int) -> Any:
     """Takes a free block, of one of the next two sizes if need be; returns its base and size, base 0 if there is none."""
-    base = meta[FREE_BLOCKS + size]
+    base = meta[u(FREE_BLOCKS + size)]
     top = meta[META.pool_top]
     if base == 0 and top + size_of(size) <= len(pool):
         meta[META.pool_top] = top + size_of(size)
         return top, size
     if base == 0:
         size += 1
-        base = meta[FREE_BLOCKS + size]
+        base = meta[u(FREE_BLOCKS + size)]
     if base == 0:
         size += 1
-        base = meta[FREE_BLOCKS + size]
+        base = meta[u(FREE_BLOCKS + size)]
     if base != 0:
-        meta[FREE_BLOCKS + size] = pool[base, STORED.arrival]
+        meta[u(FREE_BLOCKS + size)] = pool[u(base), STORED.arrival]
     return base, size
 
 
 @compiled_inline
 def free_block(pool: Array, meta: Array, base: int, size: int) -> None:
     """Frees a block."""
-    pool[base, STORED.arrival] = meta[FREE_BLOCKS + size]
-    meta[FREE_BLOCKS + size] = base
+    pool[u(base), STORED.arrival] = meta[u(FREE_BLOCKS + size)]
+    meta[u(FREE_BLOCKS + size)] = base
 
 
 @compiled_inline
 def end_of(pool: Array, place: int) -> Any:
     """Time by which a stored event has happened for certain: its t_max, which of a point is its t."""
-    return pool[place, STORED.t_max] if pool.shape[1] == INTERVAL_WIDTH else pool[place, STORED.t]
+    return pool[u(place), STORED.t_max] if pool.shape[1] == INTERVAL_WIDTH else pool[u(place), STORED.t]
 
 
 @compiled_inline
 def chain_of(nodes: Array, node: int, c: int) -> Any:
     """Begin and end in the pool of the chain of a class; they are equal if it has no events."""
-    span = nodes[node, CHAINS + CHAIN_WORDS * c + CHAIN.span]
+    span = nodes[u(node), u(CHAINS + CHAIN_WORDS * c + CHAIN.span)]
     return span >> 32, span & LOW
 
 
 @compiled_inline
 def last_of(nodes: Array, node: int, c: int) -> Any:
     """Time of the last event of the chain of a class, NEVER if it has none."""
-    return nodes[node, CHAINS + CHAIN_WORDS * c + CHAIN.last]
+    return nodes[u(node), u(CHAINS + CHAIN_WORDS * c + CHAIN.last)]
 
 
 @compiled_inline
@@ -185,25 +184,28 @@ def insert(state: State, node: int, c: int, event: Event, values: Array, past: i
         return False
     intervals, extra = pool.shape[1] == INTERVAL_WIDTH, attrs.shape[1]
     place = end
-    while place > begin and pool[place - 1, STORED.t] > event.t:
-        pool[place, STORED.t], pool[place, STORED.arrival] = pool[place - 1, STORED.t], pool[place - 1, STORED.arrival]
+    while place > begin and pool[u(place - 1), STORED.t] > event.t:
+        pool[u(place), STORED.t], pool[u(place), STORED.arrival] = (
+            pool[u(place - 1), STORED.t],
+            pool[u(place - 1), STORED.arrival],
+        )
         if intervals:
-            pool[place, STORED.t_max] = pool[place - 1, STORED.t_max]
+            pool[u(place), STORED.t_max] = pool[u(place - 1), STORED.t_max]
         for column in range(extra):
             attrs[place, column] = attrs[place - 1, column]
         place -= 1
-    pool[place, STORED.t], pool[place, STORED.arrival] = event.t, event.arrival
+    pool[u(place), STORED.t], pool[u(place), STORED.arrival] = event.t, event.arrival
     if intervals:
-        pool[place, STORED.t_max] = event.t_max
+        pool[u(place), STORED.t_max] = event.t_max
     for column in range(extra):
         attrs[place, column] = values[event.row, column]
     chain = CHAINS + CHAIN_WORDS * c
-    nodes[node, chain + CHAIN.span] = begin << 32 | (end + 1)
-    nodes[node, chain + CHAIN.last] = max(nodes[node, chain + CHAIN.last], event.t)
-    nodes[node, NODE.events] += 1
-    if event.t < nodes[node, NODE.minimum]:
-        nodes[node, NODE.minimum] = event.t
-    nodes[node, NODE.maximum] = max(nodes[node, NODE.maximum], event.t_max)
+    nodes[u(node), u(chain + CHAIN.span)] = begin << 32 | (end + 1)
+    nodes[u(node), u(chain + CHAIN.last)] = max(nodes[u(node), u(chain + CHAIN.last)], event.t)
+    nodes[u(node), NODE.events] += 1
+    if event.t < nodes[u(node), NODE.minimum]:
+        nodes[u(node), NODE.minimum] = event.t
+    nodes[u(node), NODE.maximum] = max(nodes[u(node), NODE.maximum], event.t_max)
     meta[META.stored] += 1
     return True
 
@@ -216,13 +218,11 @@ def _make_room(state: State, node: int, c: int, past: int) -> Any:
     """
     nodes, pool, attrs, meta = state.nodes, state.pool, state.attrs, state.meta
     chain = CHAINS + CHAIN_WORDS * c
-    block = nodes[node, chain + CHAIN.block]
+    block = nodes[u(node), u(chain + CHAIN.block)]
     if block == 0:
         base, size = take_block(pool, meta, 0)
         if base != 0:
-            nodes[node, chain + CHAIN.block] = base << 8 | size
-            if c < SETS:
-                nodes[node, NODE.present] |= 1 << c
+            nodes[u(node), u(chain + CHAIN.block)] = base << 8 | size
         return base, base
     begin, end = chain_of(nodes, node, c)
     base, size = block >> 8, block & 255
@@ -247,9 +247,9 @@ def _make_room(state: State, node: int, c: int, past: int) -> Any:
     _move(pool, attrs, begin, live, to)
     if to != base:
         free_block(pool, meta, base, size)
-        nodes[node, chain + CHAIN.block] = to << 8 | fitting
+        nodes[u(node), u(chain + CHAIN.block)] = to << 8 | fitting
     meta[META.stored] -= dropped
-    nodes[node, NODE.events] -= dropped
+    nodes[u(node), NODE.events] -= dropped
     return to, to + live
 
 
@@ -279,37 +279,46 @@ def sweep(state: State, past: int) -> None:
     """Evicts events that ended before `past` from all nodes; removes the nodes that are left empty."""
     slots, nodes, pool, meta = state.slots, state.nodes, state.pool, state.meta
     for node in range(meta[META.node_top]):
-        if nodes[node, NODE.events] < 0 or nodes[node, NODE.minimum] >= past:
+        if nodes[u(node), NODE.events] < 0 or nodes[u(node), NODE.minimum] >= past:
             continue
-        least, present = FOREVER, 0
+        least = FOREVER
         for field in range(CHAINS, nodes.shape[1], CHAIN_WORDS):
-            block = nodes[node, field + CHAIN.block]
+            block = nodes[u(node), u(field + CHAIN.block)]
             if block == 0:
                 continue
-            begin, end = nodes[node, field + CHAIN.span] >> 32, nodes[node, field + CHAIN.span] & LOW
-            dropped = end - begin if nodes[node, NODE.maximum] < past else 0
-            while begin + dropped < end and end_of(pool, begin + dropped) < past:
-                dropped += 1
-            nodes[node, NODE.events] -= dropped
-            meta[META.stored] -= dropped
-            begin += dropped
-            if begin == end:
+            span = nodes[u(node), u(field + CHAIN.span)]
+            begin, end = span >> 32, span & LOW
+            if pool.shape[1] == POINT_WIDTH:
+                first = _first_kept(pool, begin, end, past) if nodes[u(node), u(field + CHAIN.last)] >= past else end
+            else:
+                first = begin + _passed(pool, begin, end, past) if nodes[u(node), NODE.maximum] >= past else end
+            nodes[u(node), NODE.events] -= first - begin
+            meta[META.stored] -= first - begin
+            if first == end:
                 free_block(pool, meta, block >> 8, block & 255)
-                nodes[node, field + CHAIN.block] = 0
-                nodes[node, field + CHAIN.span] = 0
-                nodes[node, field + CHAIN.last] = NEVER
+                nodes[u(node), u(field + CHAIN.block)] = 0
+                nodes[u(node), u(field + CHAIN.span)] = 0
+                nodes[u(node), u(field + CHAIN.last)] = NEVER
                 continue
-            nodes[node, field + CHAIN.span] = begin << 32 | end
-            least = min(least, pool[begin, STORED.t])
-            chain = (field - CHAINS) // CHAIN_WORDS
-            if chain < SETS:
-                present |= 1 << chain
-        nodes[node, NODE.minimum] = least
-        nodes[node, NODE.present] = present
-        if node > 0 and nodes[node, NODE.events] == 0 and nodes[node, NODE.matches] == 0:
+            nodes[u(node), u(field + CHAIN.span)] = first << 32 | end
+            least = min(least, pool[u(first), STORED.t])
+        nodes[u(node), NODE.minimum] = least
+        if node > 0 and nodes[u(node), NODE.events] == 0 and nodes[u(node), NODE.matches] == 0:
             forget(slots, nodes, meta, node)
-        elif nodes[node, NODE.events] == 0:
-            nodes[node, NODE.maximum] = NEVER
+        elif nodes[u(node), NODE.events] == 0:
+            nodes[u(node), NODE.maximum] = NEVER
+
+
+@compiled_inline
+def _first_kept(pool: Array, begin: int, end: int, past: int) -> int:
+    """The first point at `past` or later in a chain whose last one is. Branch-free: the branches would be mispredicted."""
+    last, passed = end - 1, 4
+    while passed == 4:
+        passed = 0
+        for i in range(4):
+            passed += int(pool[u(min(begin + i, last)), STORED.t] < past)
+        begin += passed
+    return begin
 
 
 @compiled_inline
@@ -368,7 +377,7 @@ def first_from(pool: Array, begin: int, end: int, t: int) -> Any:
     """The first entry of a chain at t or later: by linear search in short chains, by bisection in long ones."""
     while end - begin > 12:
         middle = (begin + end) >> 1
-        if pool[middle, STORED.t] < t:
+        if pool[u(middle), STORED.t] < t:
             begin = middle + 1
         else:
             end = middle
@@ -381,13 +390,13 @@ def first_from(pool: Array, begin: int, end: int, t: int) -> Any:
 def recent_from(pool: Array, begin: int, end: int, t: int) -> Any:
     """The first entry of a chain at t or later, searched from the end with growing steps: most are recent."""
     step = 1
-    while end - step >= begin and pool[end - step, STORED.t] >= t:
+    while end - step >= begin and pool[u(end - step), STORED.t] >= t:
         end -= step
         step *= 2
     begin = max(begin, end - step + 1)
     while begin < end:
         middle = (begin + end) >> 1
-        if pool[middle, STORED.t] < t:
+        if pool[u(middle), STORED.t] < t:
             begin = middle + 1
         else:
             end = middle

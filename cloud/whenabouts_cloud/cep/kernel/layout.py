@@ -84,7 +84,6 @@ class Node(NamedTuple):
     """The event list of a key, followed by its chains (`Chain`), one for each class."""
 
     key: int
-    present: int  # set of classes, of the first 62, that have events
     events: int
     minimum: int
     maximum: int

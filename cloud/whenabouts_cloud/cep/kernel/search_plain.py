@@ -23,7 +23,7 @@ from whenabouts_cloud.cep.kernel.layout import (
     STORED,
 )
 from whenabouts_cloud.cep.kernel.program import ELEMENT, AlternativeRow
-from whenabouts_cloud.jit import compiled_inline, inlined
+from whenabouts_cloud.jit import compiled_inline, inlined, u
 
 
 @compiled_inline
@@ -33,7 +33,7 @@ def search_plain(plain: Plain, site: Site, t: int, arrival: int, longest: int, o
     alternative = alternative_of(plain.alternatives, site.alternative)
     last = alternative.width - 1
     skipping = _has_skipping_negation(plain, alternative)
-    bound[position, BOUND.t], bound[position, BOUND.arrival] = t, arrival
+    bound[u(position), BOUND.t], bound[u(position), BOUND.arrival] = t, arrival
     level, descending = NONE, True
     while level >= 0:
         if level > last:
@@ -61,13 +61,16 @@ def _bind_next(plain: Plain, alternative: AlternativeRow, site: Site, level: int
     """Binds a positive to the next event of its chain that no negation forbids; returns False if there is none."""
     bound, pool = plain.bound, plain.pool
     while True:
-        place = bound[level, BOUND.place]
-        if place >= bound[level, BOUND.end] or pool[place, STORED.t] > bound[level, BOUND.limit]:
+        place = bound[u(level), BOUND.place]
+        if place >= bound[u(level), BOUND.end] or pool[u(place), STORED.t] > bound[u(level), BOUND.limit]:
             return False
-        bound[level, BOUND.place] = place + 1
-        bound[level, BOUND.t], bound[level, BOUND.arrival] = pool[place, STORED.t], pool[place, STORED.arrival]
+        bound[u(level), BOUND.place] = place + 1
+        bound[u(level), BOUND.t], bound[u(level), BOUND.arrival] = (
+            pool[u(place), STORED.t],
+            pool[u(place), STORED.arrival],
+        )
         if level == 0 and site.position < alternative.width - 1:
-            _limit_ends(plain, alternative, site, pool[place, STORED.t] + alternative.window)
+            _limit_ends(plain, alternative, site, pool[u(place), STORED.t] + alternative.window)
         if not skipping or _skipped_are_free(plain, alternative, site.node, level):
             return True
 
@@ -79,15 +82,15 @@ def _enter(plain: Plain, alternative: AlternativeRow, node: int, level: int) -> 
     if level == 0:
         bound[0, BOUND.place], bound[0, BOUND.limit] = bound[0, BOUND.begin], FOREVER
         return
-    before = bound[level - 1, BOUND.t]
-    begin, _ = chain_of(plain.nodes, node, plain.elements[alternative.element + level, ELEMENT.event_class])
-    bound[level, BOUND.place] = first_from(plain.pool, begin, bound[level, BOUND.end], before + 1)
+    before = bound[u(level - 1), BOUND.t]
+    begin, _ = chain_of(plain.nodes, node, plain.elements[u(alternative.element + level), ELEMENT.event_class])
+    bound[u(level), BOUND.place] = first_from(plain.pool, begin, bound[u(level), BOUND.end], before + 1)
     limit = FOREVER
     for k in range(alternative.negation, alternative.negation_end):
         negation = negation_of(plain.negations, k)
         if negation.level == level and negation.lower == level - 1:
             limit = min(limit, _next_of(plain, node, negation.event_class, before))
-    bound[level, BOUND.limit] = limit
+    bound[u(level), BOUND.limit] = limit
 
 
 @compiled_inline
@@ -95,7 +98,7 @@ def _next_of(plain: Plain, node: int, event_class: int, t: int) -> Any:
     """Time of the first event of a class after t; FOREVER if there is none."""
     begin, end = chain_of(plain.nodes, node, event_class)
     place = first_from(plain.pool, begin, end, t + 1)
-    return plain.pool[place, STORED.t] if place < end else FOREVER
+    return plain.pool[u(place), STORED.t] if place < end else FOREVER
 
 
 @compiled_inline
@@ -104,7 +107,7 @@ def _is_free(plain: Plain, alternative: AlternativeRow, node: int, level: int, t
     for k in range(alternative.negation, alternative.negation_end):
         negation = negation_of(plain.negations, k)
         near = negation.level == level and negation.lower == level - 1
-        if near and _next_of(plain, node, negation.event_class, plain.bound[level - 1, BOUND.t]) < t:
+        if near and _next_of(plain, node, negation.event_class, plain.bound[u(level - 1), BOUND.t]) < t:
             return False
     return _skipped_are_free(plain, alternative, node, level)
 
@@ -127,9 +130,9 @@ def _skipped_are_free(plain: Plain, alternative: AlternativeRow, node: int, leve
         negation = negation_of(plain.negations, k)
         if negation.level == level and negation.lower < level - 1:
             begin, end = chain_of(plain.nodes, node, negation.event_class)
-            place = first_from(pool, begin, end, bound[negation.lower, BOUND.t] + 1)
-            while place < end and pool[place, STORED.t] < bound[level, BOUND.t]:
-                if not is_own(bound, level + 1, pool[place, STORED.arrival]):
+            place = first_from(pool, begin, end, bound[u(negation.lower), BOUND.t] + 1)
+            while place < end and pool[u(place), STORED.t] < bound[u(level), BOUND.t]:
+                if not is_own(bound, level + 1, pool[u(place), STORED.arrival]):
                     return False
                 place += 1
     return True
@@ -140,11 +143,11 @@ def _limit_ends(plain: Plain, alternative: AlternativeRow, site: Site, latest: i
     """Sets where the positives after the event's position must end, for the last of them to be at `latest` or before."""
     limit = latest
     for i in range(alternative.width - 1, site.position, -1):
-        begin, place = chain_of(plain.nodes, site.node, plain.elements[alternative.element + i, ELEMENT.event_class])
-        while place > begin and plain.pool[place - 1, STORED.t] > limit:
+        begin, place = chain_of(plain.nodes, site.node, plain.elements[u(alternative.element + i), ELEMENT.event_class])
+        while place > begin and plain.pool[u(place - 1), STORED.t] > limit:
             place -= 1
-        plain.bound[i, BOUND.end] = place
-        limit = plain.pool[place - 1, STORED.t] - 1 if place > begin else NEVER
+        plain.bound[u(i), BOUND.end] = place
+        limit = plain.pool[u(place - 1), STORED.t] - 1 if place > begin else NEVER
 
 
 @inlined
@@ -155,7 +158,7 @@ def _conclude(plain: Plain, site: Site, alternative: AlternativeRow, longest: in
     for k in range(alternative.negation, alternative.negation_end):
         level = negation_of(plain.negations, k).level
         if level >= 0:
-            due = max(due, bound[level, BOUND.t] + longest)
+            due = max(due, bound[u(level), BOUND.t] + longest)
         else:
             at_edges = True
     if at_edges:
@@ -173,9 +176,9 @@ def _conclude(plain: Plain, site: Site, alternative: AlternativeRow, longest: in
         return MORE_EMITTED
     if emitted.shape[1] != alternative.width:
         for column in range(emitted.shape[1]):
-            emitted[row, column] = -1
+            emitted[u(row), column] = -1
     for i in range(alternative.width):
-        emitted[row, plain.elements[alternative.element + i, ELEMENT.column]] = bound[i, BOUND.arrival]
+        emitted[u(row), plain.elements[u(alternative.element + i), ELEMENT.column]] = bound[u(i), BOUND.arrival]
     if len(plain.emitted_which):
         plain.emitted_which[row] = alternative.plan
     meta[META.emitted] = row + 1
@@ -191,17 +194,17 @@ def _edges_are_free(plain: Plain, alternative: AlternativeRow, node: int) -> Any
         negation = negation_of(plain.negations, k)
         if negation.level >= 0:
             continue
-        begin, end = bound[count - 1, BOUND.t] - alternative.window, bound[0, BOUND.t] + alternative.window
+        begin, end = bound[u(count - 1), BOUND.t] - alternative.window, bound[0, BOUND.t] + alternative.window
         for i in range(count):  # in time order: the latest left positive and the earliest right one count
             if negation.left >> i & 1:
-                begin = bound[i, BOUND.t] + 1
+                begin = bound[u(i), BOUND.t] + 1
             if negation.right >> (count - 1 - i) & 1:
-                end = bound[count - 1 - i, BOUND.t] - 1
+                end = bound[u(count - 1 - i), BOUND.t] - 1
         due = max(due, end + 1)
         first, last = chain_of(plain.nodes, node, negation.event_class)
         place = first_from(pool, first, last, begin)
-        while place < last and pool[place, STORED.t] <= end:
-            if not is_own(bound, count, pool[place, STORED.arrival]):
+        while place < last and pool[u(place), STORED.t] <= end:
+            if not is_own(bound, count, pool[u(place), STORED.arrival]):
                 return False, due
             place += 1
     return True, due
@@ -215,12 +218,12 @@ def _keep_pending(plain: Plain, site: Site, count: int, due: int) -> bool:
     if place < 0:
         return False
     meta[META.serial] += 1
-    pending[place, PENDING.due], pending[place, PENDING.alternative] = due, site.alternative
-    pending[place, PENDING.node], pending[place, PENDING.serial] = site.node, meta[META.serial]
-    pending[place, PENDING.next] = meta[META.staged]
+    pending[u(place), PENDING.due], pending[u(place), PENDING.alternative] = due, site.alternative
+    pending[u(place), PENDING.node], pending[u(place), PENDING.serial] = site.node, meta[META.serial]
+    pending[u(place), PENDING.next] = meta[META.staged]
     for i in range(count):
         events = PENDING_EVENTS + 3 * i
-        pending[place, events], pending[place, events + 1] = bound[i, BOUND.t], bound[i, BOUND.t]
-        pending[place, events + 2] = bound[i, BOUND.arrival]
+        pending[u(place), events], pending[u(place), events + 1] = bound[u(i), BOUND.t], bound[u(i), BOUND.t]
+        pending[u(place), events + 2] = bound[u(i), BOUND.arrival]
     meta[META.staged] = place
     return True

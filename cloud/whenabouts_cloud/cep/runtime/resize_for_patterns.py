@@ -57,7 +57,7 @@ def _nodes(nodes: Array, top: int, sources: list[int]) -> Array:
     """The per-key event lists with the chains of the new classes."""
     moved = np.zeros((len(nodes), CHAINS + CHAIN_WORDS * len(sources)), np.int64)
     moved[:, :CHAINS] = nodes[:, :CHAINS]
-    moved[:, [NODE.present, NODE.matches]] = 0
+    moved[:, NODE.matches] = 0
     used = nodes[:, NODE.events] >= 0
     used[top:] = False
     stored = np.zeros(len(nodes), np.int64)
@@ -71,8 +71,6 @@ def _nodes(nodes: Array, top: int, sources: list[int]) -> Array:
         moved[:, into] = chains
         held = used & (chains[:, CHAIN.block] != 0)
         stored += np.where(held, (chains[:, CHAIN.span] & LOW) - (chains[:, CHAIN.span] >> 32), 0)
-        if c < 62:
-            moved[:, NODE.present] |= held.astype(np.int64) << c
     moved[used, NODE.events] = stored[used]
     return moved
 
