@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from whenabouts_cloud.cep import Pattern, engine
 from whenabouts_cloud.cep.count.counter import counter
+from whenabouts_cloud.cep.kernel.program import MANY
 from whenabouts_cloud.cep.shard.counted import CountShard
 from whenabouts_cloud.cep.shard.events import EVENT, Ints, schema_of
 from whenabouts_cloud.cep.shard.results import match_rows
@@ -55,6 +56,7 @@ def warm() -> None:
     ]
     steps += [
         _crowd,
+        _many,
         lambda: _count(kinds, keys, t),
         lambda: warm_rules(parse_rules(RULE)),
         _windows,
@@ -78,6 +80,14 @@ def _crowd() -> None:
     crowded = engine(Pattern.parse("SEQ(A, C) WITHIN 9 PER key", unit_us=1), NAMES, k=5)
     crowded.feed(np.zeros(MANY_KEYS, np.int64), np.arange(MANY_KEYS), np.arange(MANY_KEYS))
     crowded.finish()
+
+
+def _many() -> None:
+    """Run more patterns of the same classes than are asked one by one."""
+    plan = Pattern.parse("SEQ(A, !B, C) WITHIN 9", unit_us=1).plan(NAMES)
+    many = engine([plan] * 2 * MANY, NAMES, k=5)
+    many.feed(np.array([0, 1, 2]), np.zeros(3, np.int64), np.arange(3))
+    many.finish()
 
 
 def _count(kinds: Ints, keys: Ints, t: Ints) -> None:

@@ -17,7 +17,7 @@ from whenabouts_cloud.cep.kernel.conditions import of_columns
 from whenabouts_cloud.cep.kernel.emit import EMIT
 from whenabouts_cloud.cep.kernel.finality import take_pending
 from whenabouts_cloud.cep.kernel.hts import home, insert, sweep
-from whenabouts_cloud.cep.kernel.infa import chain_completes
+from whenabouts_cloud.cep.kernel.infa import Span, chain_completes
 from whenabouts_cloud.cep.kernel.layout import CHAIN, CHAIN_WORDS, CHAINS, DONE, META, NEVER, NODE, PENDING
 from whenabouts_cloud.cep.kernel.search import search
 from whenabouts_cloud.cep.kernel.search_plain import search_plain
@@ -63,7 +63,9 @@ def test_the_automaton_fires_exactly_when_an_event_completes_something(chains, d
     expected = any(all(a < b for a, b in pairwise(c)) and c[-1] - c[0] <= window for c in combinations)
     state, program = stored(chains), compile_plans([chain_plan(len(chains), window)], len(chains)).program
     machine = Machine(program, state, new_results(len(chains), len(chains), 1), new_scratch(0, len(chains), 0))
-    assert chain_completes(plain_of(machine), Site(0, position, 0), t) == expected
+    for likely in (False, True):
+        span = Span(0, len(chains), window)
+        assert chain_completes(plain_of(machine), Site(0, position, 0), span, t, likely) == expected
 
 
 @given(st.lists(times, min_size=1, max_size=4), st.data())
@@ -89,7 +91,7 @@ def test_both_searches_find_every_combination_once(chains, data):
     assert search(machine, site, Event(0, index, t, t, 0, 1), Goal(int(EMIT), NEVER, -1), setting) == DONE
     assert sorted(map(tuple, out.emitted[: state.meta[META.emitted]].tolist())) == expected
     state.meta[META.emitted] = 0
-    if chain_completes(plain_of(machine), site, t):
+    if chain_completes(plain_of(machine), site, Span(0, count, window), t, False):
         assert search_plain(plain_of(machine), site, t, index, 0, False) == DONE
     assert sorted(map(tuple, out.emitted[: state.meta[META.emitted]].tolist())) == expected
 

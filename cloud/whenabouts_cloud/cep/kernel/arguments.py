@@ -84,8 +84,8 @@ def alternative_of(alternatives: Array, v: int) -> AlternativeRow:
     return AlternativeRow(
         alternatives[u(v), ALTERNATIVE.plan], alternatives[u(v), ALTERNATIVE.window],
         alternatives[u(v), ALTERNATIVE.order], alternatives[u(v), ALTERNATIVE.refined],
-        alternatives[u(v), ALTERNATIVE.decided_outside], alternatives[u(v), ALTERNATIVE.plain],
-        alternatives[u(v), ALTERNATIVE.width], alternatives[u(v), ALTERNATIVE.element],
+        alternatives[u(v), ALTERNATIVE.decided_outside], alternatives[u(v), ALTERNATIVE.width],
+        alternatives[u(v), ALTERNATIVE.element],
         alternatives[u(v), ALTERNATIVE.negation], alternatives[u(v), ALTERNATIVE.negation_end],
         alternatives[u(v), ALTERNATIVE.condition], alternatives[u(v), ALTERNATIVE.condition_end],
     )  # fmt: skip

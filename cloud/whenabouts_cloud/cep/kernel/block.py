@@ -21,7 +21,7 @@ from whenabouts_cloud.cep.kernel.emit import (
 )
 from whenabouts_cloud.cep.kernel.finality import bind_pending, free_pending, leave, pop, raise_source, violated
 from whenabouts_cloud.cep.kernel.hts import find_or_add, insert, last_of, sweep
-from whenabouts_cloud.cep.kernel.infa import chain_completes, look_around, remember, uses_in_question
+from whenabouts_cloud.cep.kernel.infa import Span, chain_completes, look_around, remember, uses_in_question
 from whenabouts_cloud.cep.kernel.late_events import note_late
 from whenabouts_cloud.cep.kernel.layout import (
     DONE,
@@ -41,29 +41,35 @@ from whenabouts_cloud.cep.kernel.program import ALTERNATIVE, BITS, CLASS, USE, P
 from whenabouts_cloud.cep.kernel.search import search
 from whenabouts_cloud.cep.kernel.search_plain import search_plain
 from whenabouts_cloud.cep.kernel.staged import begin_stage, commit, number_rows, retract, sort_rows, undo
-from whenabouts_cloud.jit import Array, compiled_inline, compiled_noref, inlined
+from whenabouts_cloud.jit import Array, compiled_inline, compiled_noref, inlined, u
 
 ARRIVED, SEARCHING, FINALITY = 0, 1, 2  # stages of an event
+Marker = tuple[int, ...]  # its length is part of its type, so the compiler drops what `if len(marker)` excludes
+MANY_USES: Marker = (1,)
 
 
 @compiled_noref
-def feed_block(machine: Machine, block: Block, setting: Setting) -> Any:
-    """Processes the events of the block from meta[META.event] on; returns DONE, STOPPED or the array that must grow."""
+def feed_block(machine: Machine, block: Block, setting: Setting, many: Marker) -> Any:
+    """Processes the events of the block from meta[META.event] on; returns DONE, STOPPED or the array that must grow.
+
+    `many` is MANY_USES if a class has many uses, else (). Each has machine code of its own: deciding many uses takes
+    registers, without which all the rest is 1 to 2 % faster.
+    """
     program, state, out = machine.program, machine.state, machine.out
     meta = state.meta
     intervals = len(block.t_max) > 0
     span = max(1, (setting.hold + setting.longest + setting.k) >> 2)
     i = meta[META.event]
     while i < len(block.t):
-        kind, t = block.type_code[i], block.t[i]
-        first, last = program.type_start[kind], program.type_start[kind + 1]
-        event = Event(i, meta[META.fed] + i, t, block.t_max[i] if intervals else t, first, last)
+        kind, t = block.type_code[u(i)], block.t[u(i)]
+        first, last = program.type_start[u(kind)], program.type_start[u(kind + 1)]
+        event = Event(i, meta[META.fed] + i, t, block.t_max[u(i)] if intervals else t, first, last)
         if meta[META.stage] == ARRIVED:
-            status = _arrive(machine, block, event, setting)
+            status = _arrive(machine, block, event, setting, many)
             if status != DONE:
                 return status
         if meta[META.stage] == SEARCHING:
-            status = _complete(machine, block, event, setting)
+            status = _complete(machine, block, event, setting, many)
             if status != DONE:
                 undo(state)
                 return status
@@ -117,7 +123,7 @@ def clean(state: State, setting: Setting) -> None:
 
 
 @inlined
-def _arrive(machine: Machine, block: Block, event: Event, setting: Setting) -> Any:
+def _arrive(machine: Machine, block: Block, event: Event, setting: Setting, many: Marker) -> Any:
     """Notes the event as late, or inserts it into the chains of its classes; then raises the frontier."""
     state, meta = machine.state, machine.state.meta
     late = event.t_max < meta[META.frontier] or event.t < meta[META.frontier] - setting.longest
@@ -126,7 +132,7 @@ def _arrive(machine: Machine, block: Block, event: Event, setting: Setting) -> A
         if status != DONE:
             return status
     elif event.first < event.last:
-        status = _store(machine.program, state, block, event, past_of(meta, setting))
+        status = _store(machine.program, state, block, event, past_of(meta, setting), many)
         if status != DONE:
             return status
         if event.t_max - event.t > meta[META.longest]:
@@ -142,21 +148,21 @@ def _arrive(machine: Machine, block: Block, event: Event, setting: Setting) -> A
 
 
 @inlined
-def _store(program: Program, state: State, block: Block, event: Event, past: int) -> Any:
+def _store(program: Program, state: State, block: Block, event: Event, past: int, many: Marker) -> Any:
     """Inserts the event into the chains of its classes; meta[META.chain] counts the chains that have it."""
     meta = state.meta
     for place in range(event.first + meta[META.chain], event.last):
-        c = program.type_class[place]
+        c = program.type_class[u(place)]
         if _is_of_class(program, block, c, event.row):
             node = 0
-            if program.classes[c, CLASS.keyed]:
-                node = find_or_add(state.slots, state.nodes, meta, block.key[event.row])
+            if program.classes[u(c), CLASS.keyed]:
+                node = find_or_add(state.slots, state.nodes, meta, block.key[u(event.row)])
                 if node == 0:
                     return MORE_NODES
                 meta[META.node] = node
             if not insert(state, node, c, event, block.attrs, past):
                 return MORE_POOL
-            if program.classes[c, CLASS.recent]:
+            if len(many) > 0 and program.classes[u(c), CLASS.recent]:
                 remember(state.recent, meta, node, event.t, c % BITS)
         meta[META.chain] += 1
     meta[META.chain] = 0
@@ -166,8 +172,8 @@ def _store(program: Program, state: State, block: Block, event: Event, past: int
 @compiled_inline
 def _is_of_class(program: Program, block: Block, c: int, row: int) -> bool:
     """True if an event of a type of the class satisfies the class's condition."""
-    true = program.classes[c, CLASS.true]
-    return bool(true < 0 or block.true[true, row])
+    true = program.classes[u(c), CLASS.true]
+    return bool(true < 0 or block.true[u(true), u(row)])
 
 
 @compiled_inline
@@ -183,20 +189,20 @@ def _raise_frontier(state: State, block: Block, event: Event, setting: Setting) 
 
 
 @inlined
-def _complete(machine: Machine, block: Block, event: Event, setting: Setting) -> Any:
+def _complete(machine: Machine, block: Block, event: Event, setting: Setting, many: Marker) -> Any:
     """Searches for the matches that the event completes in each of its classes, and for those that it retracts."""
     program, state, scratch = machine.program, machine.state, machine.scratch
     for column in range(state.attrs.shape[1]):
         scratch.attrs[EVENT_PLACE, column] = block.attrs[event.row, column]
     for place in range(event.first, event.last):
-        c = program.type_class[place]
+        c = program.type_class[u(place)]
         if not _is_of_class(program, block, c, event.row):
             continue
-        node = state.meta[META.node] if program.classes[c, CLASS.keyed] else 0
-        status = _complete_class(machine, c, node, event, setting)
+        node = state.meta[META.node] if program.classes[u(c), CLASS.keyed] else 0
+        status = _complete_class(machine, c, node, event, setting, many)
         if status != DONE:
             return status
-        if setting.on_arrival and program.classes[c, CLASS.negations] and state.nodes[node, NODE.matches] != 0:
+        if setting.on_arrival and program.classes[u(c), CLASS.negations] and state.nodes[node, NODE.matches] != 0:
             status = retract(machine, node, c, event)
             if status != DONE:
                 return status
@@ -206,23 +212,26 @@ def _complete(machine: Machine, block: Block, event: Event, setting: Setting) ->
 
 
 @inlined
-def _complete_class(machine: Machine, c: int, node: int, event: Event, setting: Setting) -> Any:
+def _complete_class(machine: Machine, c: int, node: int, event: Event, setting: Setting, marker: Marker) -> Any:
     """Searches each alternative at each position of the class in it, if the automaton finds that it may be complete."""
     program, nodes, pool, found = machine.program, machine.state.nodes, machine.state.pool, machine.scratch.found
     points, plain = pool.shape[1] == POINT_WIDTH, plain_of(machine)
-    many = points and program.classes[c, CLASS.many] != 0
-    begin = program.classes[c, CLASS.use]
-    count = program.classes[c, CLASS.use_end] - begin
+    many = len(marker) > 0 and points and program.classes[u(c), CLASS.many] != 0
+    begin = program.classes[u(c), CLASS.use]
+    count = program.classes[u(c), CLASS.use_end] - begin
     if many:
         nearby = look_around(program, machine.state, c, node, event.t, machine.scratch.around)
         count = uses_in_question(program, c, nearby, machine.scratch.around, found)
     for i in range(count):
-        use = found[i] if many else begin + i
+        use = found[u(i)] if many else begin + i
         if points and not many and _lacks_neighbour(program, nodes, node, use, event.t):
             continue
-        site = Site(program.uses[use, USE.alternative], program.uses[use, USE.position], node)
-        if points and program.alternatives[site.alternative, ALTERNATIVE.plain]:
-            if not chain_completes(plain, site, event.t):
+        site = Site(program.uses[u(use), USE.alternative], program.uses[u(use), USE.position], node)
+        if points and program.uses[u(use), USE.plain]:
+            span = Span(
+                program.uses[u(use), USE.element], program.uses[u(use), USE.width], program.uses[u(use), USE.window]
+            )
+            if not chain_completes(plain, site, span, event.t, many):
                 continue
             status = search_plain(plain, site, event.t, event.arrival, setting.longest, setting.on_arrival)
         else:
@@ -235,10 +244,10 @@ def _complete_class(machine: Machine, c: int, node: int, event: Event, setting: 
 @compiled_inline
 def _lacks_neighbour(program: Program, nodes: Array, node: int, use: int, t: int) -> bool:
     """True if the positive just before or just after the event's position has no event on that side of it."""
-    after, before = program.uses[use, USE.after], program.uses[use, USE.before]
+    after, before = program.uses[u(use), USE.after], program.uses[u(use), USE.before]
     if after >= 0 and last_of(nodes, node, after) <= t:
         return True
-    return bool(before >= 0 and last_of(nodes, node, before) < t - program.uses[use, USE.window])
+    return bool(before >= 0 and last_of(nodes, node, before) < t - program.uses[u(use), USE.window])
 
 
 @compiled_inline

@@ -168,7 +168,6 @@ def _add_alternative(
     window = plan.window - (1 if plan.strict_window else 0)
     tables.alternatives.append(AlternativeRow(
         plan=number, window=window, order=order, refined=int(refined), decided_outside=int(decided_outside),
-        plain=int(plain),
         width=count, element=element, negation=negation, negation_end=len(tables.negations), condition=condition,
         condition_end=len(tables.conditions),
     ))  # fmt: skip
@@ -177,7 +176,7 @@ def _add_alternative(
     neighbours = [-1, *(classes if plain else [-1] * count), -1]
     for i, own in enumerate(classes):
         in_order = chain and order == CERTAIN
-        use = Use(len(tables.alternatives) - 1, i, neighbours[i], neighbours[i + 2], window)
+        use = Use(len(tables.alternatives) - 1, i, int(plain), element, count, window, neighbours[i], neighbours[i + 2])
         if in_order:
             tables.uses[own].append(in_chain(use, classes))
             continue

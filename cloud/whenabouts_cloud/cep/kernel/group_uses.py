@@ -1,9 +1,10 @@
 """Groups of the uses of a class, for classes with many uses: an event decides all uses of a group at once.
 
-The states of an automaton for each use are bits of a few words (Shift-And; Baeza-Yates and Gonnet, CACM 35(10), 1992). It
+The states of an automaton for each use are bits of some vectors (Shift-And; Baeza-Yates and Gonnet, CACM 35(10), 1992). It
 reads the classes of the recent events, from the nearest on, away from the arrived event, and has a level for each positive
-on this side. The word of a level has the uses that have come so far; an event takes those to the next level that wait there
-for its class. Uses without an order read the events once for each level, so they only wait until all classes were there.
+on this side. The vector of a level has the uses that have come so far; an event takes those to the next level that wait
+there for its class. Uses without an order read the events once for each level, so they only wait until all classes were
+there.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,10 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.cep.kernel.program import BITS, LEVELS, Group, Use
+from whenabouts_cloud.cep.kernel.program import BITS, GROUPED, HEAD, LEVELS, ROW, Group, Use
 from whenabouts_cloud.jit import Array
-
-ROW = LEVELS + 2  # words of a class: one cache line
+from whenabouts_cloud.words import WORDS
 
 
 class Placed(NamedTuple):
@@ -36,7 +36,7 @@ class Groups:
     """Groups of all classes with many uses. First come those that need no event after the arrived one."""
 
     def __init__(self, classes: int) -> None:
-        self._rows = 1 + min(classes, BITS)
+        self._rows = min(classes, BITS)
         self.classes: list[tuple[int, int, int]] = []  # groups of each class: the first, the first `later`, the end
         self.groups: list[Group] = []
         self._levels: list[Array] = []
@@ -47,9 +47,10 @@ class Groups:
         first = later = len(self.groups)
         for (needs_after, loose), some in groupby(placed, key=lambda one: (len(one.after) > 0, one.loose)):
             rest = list(some)
-            for n in range(0, len(rest), BITS):
-                part = rest[n : n + BITS]
-                self.groups.append(Group(begin, LEVELS if loose else 1))
+            for n in range(0, len(rest), GROUPED):
+                part = rest[n : n + GROUPED]
+                fewest = min(len(set(one.after)) if loose else len(one.after) for one in part)
+                self.groups.append(Group(begin, fewest, LEVELS if loose else 1))
                 self._levels.append(self._levels_of(part))
                 begin += len(part)
             later = later if needs_after else len(self.groups)
@@ -59,18 +60,20 @@ class Groups:
     @property
     def levels(self) -> Array:
         """`Program.levels`."""
-        return np.array(self._levels, np.int64).reshape(-1, 2, self._rows, ROW)
+        return np.array(self._levels, np.uint64).view(np.int64).reshape(-1, HEAD + self._rows * ROW)
 
     def _levels_of(self, part: Sequence[Placed]) -> Array:
-        """By side and level: the uses that begin there, and by bit of a class, those that wait for the class there.
+        """By side: a vector for each level and the end of the uses that begin there, then by bit of a class and by level
+        one of those that wait there for the class.
 
         All end at LEVELS, so a use with fewer positives on a side begins later; of more, only the nearest are asked for.
         """
-        table = np.zeros((2, self._rows, ROW), np.int64)
+        table = np.zeros((2, 1 + LEVELS + self._rows * LEVELS, WORDS), np.uint64)
         for n, one in enumerate(part):
+            word, bit = n // 64, np.uint64(1 << n % 64)
             for side, classes in enumerate((one.before[:LEVELS], one.after[:LEVELS])):
                 begin = LEVELS - len(classes)
-                table[side, 0, begin] |= 1 << n
+                table[side, begin, word] |= bit
                 for level, c in enumerate(classes, begin):
-                    table[side, 1 + c % BITS, level] |= 1 << n
+                    table[side, 1 + LEVELS + c % BITS * LEVELS + level, word] |= bit
         return table

@@ -7,24 +7,22 @@ points and without conditions across events this is exact: a match exists, unles
 
 For a class with many uses, as of a thousand patterns over a few types, asking each use in turn would cost more than all the
 rest. There a ring holds the last events of each key, as times and classes, and the automata of `group_uses` read those
-around an event, up to 62 uses at once. Their answer lacks no use; the few that they name are then asked one by one. Where
+around an event, up to 128 uses at once. Their answer lacks no use; the few that they name are then asked one by one. Where
 a window holds more events than the ring, they read the set of classes that are in it.
 """
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from whenabouts_cloud.cep.kernel.arguments import Plain, Site, alternative_of
 from whenabouts_cloud.cep.kernel.hts import chain_of, first_from, last_of, recent_from
 from whenabouts_cloud.cep.kernel.layout import BOUND, CHAIN_WORDS, CHAINS, FOREVER, META, RING, STORED, State
-from whenabouts_cloud.cep.kernel.program import BITS, CLASS, ELEMENT, GROUP, LEVELS, Program
-from whenabouts_cloud.jit import Array, compiled_inline, compiled_noref, trailing_zeros
+from whenabouts_cloud.cep.kernel.program import BITS, CLASS, ELEMENT, GROUP, HEAD, LEVELS, ROW, Program
+from whenabouts_cloud.jit import Array, compiled_inline, compiled_noref, trailing_zeros, u
+from whenabouts_cloud.words import WORDS, Words, common, is_any, joined, word_of, words_at
 
 KEPT = RING - 1  # recent events of a key
 CODE, LOW_CODE = 6, 63  # bits of the code of a class beside a time
 FARTHEST = 1 << 56  # times up to here leave room for it
-u = np.uint64  # as an index: a signed one may count from the end, which costs three instructions
 
 
 class SearchRange(NamedTuple):
@@ -36,41 +34,49 @@ class SearchRange(NamedTuple):
     after: int  # positives after the event begin later than this
 
 
+class Span(NamedTuple):
+    """What an alternative asks: its elements are [element, element + width)."""
+
+    element: int
+    width: int
+    window: int
+
+
 @compiled_inline
-def chain_completes(plain: Plain, site: Site, t: int) -> bool:
+def chain_completes(plain: Plain, site: Site, span: Span, t: int, likely: bool) -> bool:
     """True if an event at t completes a chain of points. Fills the places where each positive can lie.
 
-    It fills `end` for the other positives, and `begin` for the first positive: the first place within the window.
+    It fills `end` for the other positives, and `begin` for the first positive: the first place within the window. If the
+    answer is `likely`, it looks at the chains at once.
     """
     nodes, pool, elements, bound = plain.nodes, plain.pool, plain.elements, plain.bound
-    alternative, position, node = alternative_of(plain.alternatives, site.alternative), site.position, site.node
-    first, count, window = alternative.element, alternative.width, alternative.window
-    for i in range(count):  # read only the node first: it is in the cache, the chains may not be
-        last = last_of(nodes, node, elements[first + i, ELEMENT.event_class])
+    position, node, first, count, window = site.position, site.node, span.element, span.width, span.window
+    for i in range(0 if likely else count):  # read only the node first: it is in the cache, the chains may not be
+        last = last_of(nodes, node, elements[u(first + i), ELEMENT.event_class])
         if (i > position and last <= t) or (i < position and last < t - window):
             return False
     latest = t
     for i in range(position + 1, count):
-        begin, end = chain_of(nodes, node, elements[first + i, ELEMENT.event_class])
+        begin, end = chain_of(nodes, node, elements[u(first + i), ELEMENT.event_class])
         place = recent_from(pool, begin, end, latest + 1)
         if place == end:
             return False
-        latest = pool[place, STORED.t]
+        latest = pool[u(place), STORED.t]
         if latest - t > window:
             return False
-        bound[i, BOUND.end] = end
+        bound[u(i), BOUND.end] = end
     earliest = t
     for i in range(position - 1, -1, -1):
-        begin, end = chain_of(nodes, node, elements[first + i, ELEMENT.event_class])
+        begin, end = chain_of(nodes, node, elements[u(first + i), ELEMENT.event_class])
         place = recent_from(pool, begin, end, earliest)
         if place == begin:
             return False
-        earliest = pool[place - 1, STORED.t]
+        earliest = pool[u(place - 1), STORED.t]
         if latest - earliest > window:
             return False
-        bound[i, BOUND.end] = place
+        bound[u(i), BOUND.end] = place
     if position > 0:  # the window limits how early the first positive can be
-        begin, _ = chain_of(nodes, node, elements[first, ELEMENT.event_class])
+        begin, _ = chain_of(nodes, node, elements[u(first), ELEMENT.event_class])
         bound[0, BOUND.begin] = first_from(pool, begin, bound[0, BOUND.end], latest - window)
     return True
 
@@ -101,12 +107,12 @@ def may_complete(plain: Plain, site: Site, t: int, reach: SearchRange) -> Any:
 
 
 class Nearby(NamedTuple):
-    """Numbers of the recent events before and after an event; `Scratch.around` has the bits of their classes."""
+    """Numbers of the recent events before and after an event; `Scratch.around` has the rows of their classes."""
 
     before: int
     near_before: int  # of those before it, how many can be in one match with an event after it
     after: int
-    crowded: bool  # the ring lacks some: `around` has the bits of the classes that are there, in no order
+    crowded: bool  # the ring lacks some: `around` has the rows of the classes that are there, in no order
 
 
 @compiled_inline
@@ -137,28 +143,36 @@ def _slot(number: int) -> Any:
 @compiled_inline
 def look_around(program: Program, state: State, c: int, node: int, t: int, around: Array) -> Nearby:
     """Lists the recent events around an event of class c at t, the nearest first, within the widest window of its uses."""
-    recent, window = state.recent, program.classes[c, CLASS.window]
-    count = recent[u(node), 0]
+    recent, window = state.recent, program.classes[u(c), CLASS.window]
+    count, now, earliest = recent[u(node), 0], t << CODE, max(t - window, -FARTHEST) << CODE
     low, upper = max(0, count - KEPT), count
-    while upper > low and recent[u(node), _slot(upper - 1)] >> CODE > t:
+    while upper > low and recent[u(node), _slot(upper - 1)] > now | LOW_CODE:
         upper -= 1
     first, before, after, near = upper, 0, 0, 0
-    while first > low and recent[u(node), _slot(first - 1)] >> CODE >= t:
+    while first > low and recent[u(node), _slot(first - 1)] >= now:
         first -= 1
-    while first > low and recent[u(node), _slot(first - 1)] >> CODE >= t - window:
-        first -= 1
-        around[0, u(before)] = recent[u(node), _slot(first)] & LOW_CODE
-        before += 1
+    while first > low:
+        entry = recent[u(node), _slot(first - 1)]
+        if entry < earliest:
+            break
+        around[0, u(before)] = _row(entry)
+        first, before = first - 1, before + 1
     if (first == low and low > 0) or t - window <= state.meta[META.recent_since]:
         return _look_at_chains(state.nodes, state.pool, node, t, window, around)
     if upper < count:
-        latest, last, earliest = t + window, upper, (recent[u(node), _slot(upper)] >> CODE) - window
-        while near < before and recent[u(node), _slot(first + before - 1 - near)] >> CODE >= earliest:
+        latest, last, since = t + window, upper, (recent[u(node), _slot(upper)] >> CODE) - window
+        while near < before and recent[u(node), _slot(first + before - 1 - near)] >> CODE >= since:
             near += 1
         while last < count and recent[u(node), _slot(last)] >> CODE <= latest:
-            around[1, u(after)] = recent[u(node), _slot(last)] & LOW_CODE
+            around[1, u(after)] = _row(recent[u(node), _slot(last)])
             after, last = after + 1, last + 1
     return Nearby(before, near, after, False)
+
+
+@compiled_inline
+def _row(entry: int) -> Any:
+    """Where the vectors of the class of an entry are among the levels of a group."""
+    return (entry & LOW_CODE) * ROW
 
 
 @compiled_noref
@@ -184,10 +198,10 @@ def _look_at_chains(nodes: Array, pool: Array, node: int, t: int, window: int, a
 
 @compiled_inline
 def _list(bits: int, into: Array) -> int:
-    """Lists the bits of a set; returns their number."""
+    """Lists the rows of the classes of a set; returns their number."""
     count = 0
     while bits != 0:
-        into[count] = trailing_zeros(bits)
+        into[u(count)] = _row(trailing_zeros(bits))
         bits &= bits - 1
         count += 1
     return count
@@ -200,45 +214,55 @@ def uses_in_question(program: Program, c: int, nearby: Nearby, around: Array, fo
     No use that the event completes is missing. Events of one time count as in order, and so do classes that share a bit, and
     windows are tested later: by `chain_completes`.
     """
-    count, later = 0, program.classes[c, CLASS.group_later]
-    for group in range(program.classes[c, CLASS.group], later):
-        rounds = LEVELS if nearby.crowded else program.groups[group, GROUP.rounds]
+    count, later = 0, program.classes[u(c), CLASS.group_later]
+    for group in range(program.classes[u(c), CLASS.group], later):
+        rounds = LEVELS if nearby.crowded else program.groups[u(group), GROUP.rounds]
         uses = _reached(program.levels, group, 0, around, nearby.before, rounds)
-        count = _add(found, count, program.groups[group, GROUP.use], uses)
+        count = _add(found, count, program.groups[u(group), GROUP.use], uses)
     if nearby.after == 0:
         return count
-    for group in range(later, program.classes[c, CLASS.group_end]):
-        rounds = LEVELS if nearby.crowded else program.groups[group, GROUP.rounds]
+    for group in range(later, program.classes[u(c), CLASS.group_end]):
+        if nearby.after < program.groups[u(group), GROUP.after] and not nearby.crowded:
+            continue
+        rounds = LEVELS if nearby.crowded else program.groups[u(group), GROUP.rounds]
         uses = _reached(program.levels, group, 1, around, nearby.after, rounds)
-        if uses != 0:
-            uses &= _reached(program.levels, group, 0, around, nearby.near_before, rounds)
-        count = _add(found, count, program.groups[group, GROUP.use], uses)
+        if is_any(uses):
+            uses = common(uses, _reached(program.levels, group, 0, around, nearby.near_before, rounds))
+            count = _add(found, count, program.groups[u(group), GROUP.use], uses)
     return count
 
 
 @compiled_inline
-def _reached(levels: Array, group: int, side: int, around: Array, count: int, rounds: int) -> Any:
+def _reached(levels: Array, group: int, side: int, around: Array, count: int, rounds: int) -> Words:
     """Uses of a group, as bits, whose automata accept the first `count` events on a side. The levels stay in registers."""
-    g = u(group)
-    start = levels[g, side, 0]
-    a, b, c, d, e, f, end = start[0], start[1], start[2], start[3], start[4], start[5], start[6]
+    start = u((2 * group + side) * levels.shape[1])
+    rows = start + u(HEAD)
+    a, b, c = words_at(levels, start), words_at(levels, start + u(WORDS)), words_at(levels, start + u(2 * WORDS))
+    d, e, end = (
+        words_at(levels, start + u(3 * WORDS)),
+        words_at(levels, start + u(4 * WORDS)),
+        words_at(levels, start + u(5 * WORDS)),
+    )
     for _ in range(rounds):
         for i in range(count):
-            waiting = levels[g, side, u(1 + around[side, u(i)])]
-            end |= f & waiting[5]
-            f |= e & waiting[4]
-            e |= d & waiting[3]
-            d |= c & waiting[2]
-            c |= b & waiting[1]
-            b |= a & waiting[0]
+            waiting = rows + u(around[side, u(i)])
+            end = joined(end, e, words_at(levels, waiting + u(4 * WORDS)))
+            e = joined(e, d, words_at(levels, waiting + u(3 * WORDS)))
+            d = joined(d, c, words_at(levels, waiting + u(2 * WORDS)))
+            c = joined(c, b, words_at(levels, waiting + u(WORDS)))
+            b = joined(b, a, words_at(levels, waiting))
     return end
 
 
 @compiled_inline
-def _add(found: Array, count: int, first: int, uses: int) -> int:
+def _add(found: Array, count: int, first: int, uses: Words) -> int:
     """Adds the uses, bits counted from `first`, to those found."""
-    while uses != 0:
-        found[u(count)] = first + trailing_zeros(uses)
-        uses &= uses - 1
-        count += 1
+    if not is_any(uses):
+        return count
+    for number in range(WORDS):
+        word = word_of(uses, number)
+        while word != 0:
+            found[u(count)] = first + 64 * number + trailing_zeros(word)
+            word &= word - 1
+            count += 1
     return count

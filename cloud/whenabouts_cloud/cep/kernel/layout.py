@@ -229,5 +229,5 @@ class Scratch(NamedTuple):
     attrs: Array
     stack: Array
     row: Array
-    around: Array  # bits of the classes of the events before and after an event, see `infa.look_around`
+    around: Array  # rows of the classes of the events before and after an event, see `infa.look_around`
     found: Array  # uses that an event may complete

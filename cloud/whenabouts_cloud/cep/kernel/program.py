@@ -7,10 +7,13 @@ A use of a class completes no match while another class that the pattern needs h
 from typing import NamedTuple
 
 from whenabouts_cloud.jit import Array, columns
+from whenabouts_cloud.words import WORDS
 
 CERTAIN, POSSIBLE, UNORDERED = 0, 1, 2  # how the search checks an order: certain, possible, not at all
 MANY, BITS = 8, 62  # a class has many uses if more than this; bits of a set: classes 62 apart share one
-LEVELS = 6  # positives of a use on a side that its automaton asks for, see `group_uses`
+LEVELS = 5  # positives of a use on a side that its automaton asks for, see `group_uses`
+GROUPED = 64 * WORDS  # uses of a group
+HEAD, ROW = (LEVELS + 1) * WORDS, LEVELS * WORDS  # words of a group's levels: how they begin, and for each class
 
 
 class Class(NamedTuple):
@@ -30,19 +33,26 @@ class Class(NamedTuple):
 
 
 class Use(NamedTuple):
-    """A class at a position of an alternative. This row is enough to skip most uses that cannot complete a match."""
+    """A class at a position of an alternative. This row is enough to skip most uses that cannot complete a match.
+
+    It repeats the alternative's elements and window, so that nothing waits for two rows, one after the other.
+    """
 
     alternative: int
     position: int
+    plain: int  # 1 for a chain of certain order without conditions across events, not decided outside
+    element: int
+    width: int
+    window: int
     before: int  # class before it in the chain of a plain alternative, else -1
     after: int
-    window: int
 
 
 class Group(NamedTuple):
     """Uses of a class with many, which are decided at once."""
 
     use: int  # the first
+    after: int  # the fewest events after the arrived one that any of them needs
     rounds: int  # how often its automaton reads the events: once, or for each level if they may be in any order
 
 
@@ -54,7 +64,6 @@ class AlternativeRow(NamedTuple):
     order: int  # CERTAIN, POSSIBLE or UNORDERED
     refined: int  # 1 if order and negations are decided outside the machine code
     decided_outside: int  # 1 if matches go to `candidates`: it is refined or has an after-match skip
-    plain: int  # 1 for a chain of certain order without conditions across events, not decided outside
     width: int
     element: int  # elements: [element, element + width)
     negation: int
@@ -113,7 +122,7 @@ class Program(NamedTuple):
     classes: Array
     uses: Array
     groups: Array
-    levels: Array  # by group, side, class and level: uses, as bits; see `group_uses`
+    levels: Array  # by group and side: uses, as bits of vectors; see `group_uses`
     alternatives: Array
     elements: Array
     negations: Array
