@@ -39,7 +39,7 @@ def test_a_run_of_the_rules_compiles_nothing_more():
     """Steps of any size with late, repeated and long readings, watermarks, a restart before each: as Spark does it."""
     warm_rules(RULES)
     before = compiled()
-    assert before["whenabouts_cloud.cep.kernel.block.feed_block"] == 1
+    assert before["whenabouts_cloud.cep.kernel.block.feed_block"] > 0
     [rule] = RULES.cep_rules
     reported, state = 0, None
     for step in range(12):
