@@ -21,7 +21,7 @@ from whenabouts_cloud.cep.kernel.emit import (
 )
 from whenabouts_cloud.cep.kernel.finality import bind_pending, free_pending, leave, pop, raise_source, violated
 from whenabouts_cloud.cep.kernel.hts import find_or_add, insert, last_of, sweep
-from whenabouts_cloud.cep.kernel.infa import Span, chain_completes, look_around, remember, uses_in_question
+from whenabouts_cloud.cep.kernel.infa import Span, chain_completes, remember, uses_in_question
 from whenabouts_cloud.cep.kernel.late_events import note_late
 from whenabouts_cloud.cep.kernel.layout import (
     DONE,
@@ -220,8 +220,7 @@ def _complete_class(machine: Machine, c: int, node: int, event: Event, setting: 
     begin = program.classes[u(c), CLASS.use]
     count = program.classes[u(c), CLASS.use_end] - begin
     if many:
-        nearby = look_around(program, machine.state, c, node, event.t, machine.scratch.around)
-        count = uses_in_question(program, c, nearby, machine.scratch.around, found)
+        count = uses_in_question(program, machine.state, c, node, event.t, machine.scratch.around, found)
     for i in range(count):
         use = found[u(i)] if many else begin + i
         if points and not many and _lacks_neighbour(program, nodes, node, use, event.t):

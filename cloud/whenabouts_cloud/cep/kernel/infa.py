@@ -208,12 +208,62 @@ def _list(bits: int, into: Array) -> int:
 
 
 @compiled_inline
-def uses_in_question(program: Program, c: int, nearby: Nearby, around: Array, found: Array) -> int:
-    """Writes the uses of class c that the classes around an event may complete to `found`; returns their number.
+def uses_in_question(program: Program, state: State, c: int, node: int, t: int, around: Array, found: Array) -> int:
+    """Writes the uses of class c that an event at t may complete to `found`; returns their number.
 
     No use that the event completes is missing. Events of one time count as in order, and so do classes that share a bit, and
     windows are tested later: by `chain_completes`.
     """
+    count = _uses_of_last(program, state, c, node, t, found)
+    if count < 0:
+        count = _uses_around(program, c, look_around(program, state, c, node, t, around), around, found)
+    return count
+
+
+@compiled_inline
+def _uses_of_last(program: Program, state: State, own: int, node: int, t: int, found: Array) -> int:
+    """`uses_in_question` where no event is after t, one group needs none, and the ring lacks none; otherwise -1.
+
+    This is the usual case, so the automaton reads the ring itself, in the loop that finds the events within the window.
+    """
+    recent, window, group = state.recent, program.classes[u(own), CLASS.window], program.classes[u(own), CLASS.group]
+    count, now, earliest = recent[u(node), 0], t << CODE, max(t - window, -FARTHEST) << CODE
+    low, first = max(0, count - KEPT), count
+    alone = program.classes[u(own), CLASS.group_later] == group + 1 and program.groups[u(group), GROUP.rounds] == 1
+    if not alone or count == 0 or recent[u(node), _slot(count - 1)] > now | LOW_CODE:
+        return -1
+    if t - window <= state.meta[META.recent_since]:
+        return -1
+    while first > low and recent[u(node), _slot(first - 1)] >= now:
+        first -= 1
+    levels = program.levels
+    start = u(2 * group * levels.shape[1])
+    rows = start + u(HEAD)
+    a, b, c = words_at(levels, start), words_at(levels, start + u(WORDS)), words_at(levels, start + u(2 * WORDS))
+    d, e, end = (
+        words_at(levels, start + u(3 * WORDS)),
+        words_at(levels, start + u(4 * WORDS)),
+        words_at(levels, start + u(5 * WORDS)),
+    )
+    while first > low:
+        entry = recent[u(node), _slot(first - 1)]
+        if entry < earliest:
+            break
+        waiting = rows + u(_row(entry))
+        end = joined(end, e, words_at(levels, waiting + u(4 * WORDS)))
+        e = joined(e, d, words_at(levels, waiting + u(3 * WORDS)))
+        d = joined(d, c, words_at(levels, waiting + u(2 * WORDS)))
+        c = joined(c, b, words_at(levels, waiting + u(WORDS)))
+        b = joined(b, a, words_at(levels, waiting))
+        first -= 1
+    if first == low and low > 0:
+        return -1
+    return _add(found, 0, program.groups[u(group), GROUP.use], end)
+
+
+@compiled_inline
+def _uses_around(program: Program, c: int, nearby: Nearby, around: Array, found: Array) -> int:
+    """`uses_in_question` for any event, from the classes around it."""
     count, later = 0, program.classes[u(c), CLASS.group_later]
     for group in range(program.classes[u(c), CLASS.group], later):
         rounds = LEVELS if nearby.crowded else program.groups[u(group), GROUP.rounds]
