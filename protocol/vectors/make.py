@@ -139,12 +139,23 @@ def batches() -> dict[str, list[Reading]]:
 def messages() -> "dict[str, tuple[str, Any, bytes]]":
     """The other messages by name: type, message, bytes."""
     view = ["dock-1", "dock-2", "ворота-2"]
-    streams: list[tuple[str, str, str | None, int, int]] = [
+    streams: list[tuple[Any, ...]] = [
         ("dock/tags", "tag", None, 2_000_000, 300_000),
         ("cold-room", "measure", "Cel", 0, INT64_MAX),
     ]
     births = {
         "birth": Birth("warehouse", "dock-1", 7, streams, "yard", view, "0.1.0"),
+        "birth with the parts of its stamps": Birth(
+            "warehouse",
+            "dock-1",
+            7,
+            [
+                ("dock/tags", "tag", None, 5_000_000, 5_000_000, 1_000_000, 16_000, 22_222, 20_000),
+                ("shelf/tags", "tag", None, 5_000_000, 5_000_000, None, 1277, 1),
+                ("gate/tags", "tag", None, 5_000_000, 5_000_000, 0, None, None, INT64_MAX),
+                ("dock/presence", "tag", None, 5_000_000, 10_000_000),
+            ],
+        ),
         "birth of a lone gateway without streams": Birth("warehouse", "dock-1", 0, []),
     }
     statuses = {
@@ -160,6 +171,12 @@ def messages() -> "dict[str, tuple[str, Any, bytes]]":
         ),
         "heartbeat of a gateway that counts only refused readings": Heartbeat(
             "warehouse", "dock-1", 7, None, {}, "unbounded", None, 12, 4096, 0
+        ),
+        "heartbeat with source of the clock and end of the certificate": Heartbeat(
+            "warehouse", "dock-1", 7, EPOCH_US, {7: (0, 49)}, "bounded", 1250, 12, 4096, 0, 0, "chrony", 1_830_000_000
+        ),
+        "heartbeat without a certificate": Heartbeat(
+            "warehouse", "dock-1", 7, None, {}, "unbounded", None, clock_source="sntp"
         ),
         "heartbeat without a watermark": Heartbeat("warehouse", "dock-1", 0, None, {}, "unbounded", None),
     }

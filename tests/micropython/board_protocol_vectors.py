@@ -25,6 +25,8 @@ NAMES = (
     "boot",
     "bound_us",
     "build",
+    "certificate_ends_s",
+    "clock_source",
     "clock_state",
     "condition",
     "frontier_us",

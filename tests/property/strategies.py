@@ -94,12 +94,17 @@ def batches(draw: st.DrawFn, max_size: int = 6) -> list[Reading]:
     return some
 
 
+streams_of_births = st.builds(
+    lambda known, parts: (*known, *parts),
+    st.tuples(labels, st.sampled_from(KINDS), st.none() | labels, counts, counts),
+    st.lists(st.none() | counts, max_size=4),
+)
 births = st.builds(
     Birth,
     names,
     names,
     counts,
-    st.lists(st.tuples(labels, st.sampled_from(KINDS), st.none() | labels, counts, counts), max_size=4),
+    st.lists(streams_of_births, max_size=4),
     st.none() | labels,
     st.lists(labels, max_size=9),
     st.just("") | labels,
@@ -119,6 +124,8 @@ heartbeats = st.builds(
     counts,
     counts,
     st.none() | counts,
+    st.none() | counts,
+    st.none() | labels,
     st.none() | counts,
 )
 acks = st.builds(Ack, names, names, boots)

@@ -24,6 +24,7 @@ from whenabouts_edge.health.status import StatusFiles
 from whenabouts_edge.readers.host_session import Batch
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.readers.presence import PresenceHost
+from whenabouts_edge.readers.session import widest
 from whenabouts_edge.readers.thread import ReaderState, ReaderThread
 from whenabouts_edge.rules.rule_host import RuleHost
 from whenabouts_edge.store.gaps import Gap
@@ -68,15 +69,15 @@ class Agent:
         if config.group is not None:
             clock_heartbeat_us = config.commit_ms * 1000
             self._group = GroupHost(config.group, site, gateway, spool.boot, clock_heartbeat_us, self._time.now_us)
+        self._reader_threads = [
+            ReaderThread(r, site, gateway, clock.host_us, self._time.current, self._deliverer(r.name))
+            for r in config.readers
+        ]
         self._delivery = Delivery(config, self._birth(), spool, self._db, self._on_rules, self._group)
         before = spool.gaps.read(site, gateway)
         self._intake = Intake(self._append, self._delivery.work.set, config.commit_ms, self._keep_gaps, before)
         self._status_files = StatusFiles(config.state_dir, config.metrics_file)
         self._clear_us: dict[str, int] = {}
-        self._reader_threads = [
-            ReaderThread(r, site, gateway, clock.host_us, self._time.current, self._deliverer(r.name))
-            for r in config.readers
-        ]
         self._presence = {
             thread.reader.name: PresenceHost(thread.reader.presence, site, gateway, thread.reach_us)
             for thread in self._reader_threads
@@ -242,7 +243,8 @@ class Agent:
         return sum(thread.reader_state.invalid for thread in self._reader_threads)
 
     def _birth(self) -> Birth:
-        return birth(self.config, self._spool.boot, self._rules.streams, self._group)
+        parts_us = widest([(thread.reader.stream, thread.parts_us) for thread in self._reader_threads])
+        return birth(self.config, self._spool.boot, self._rules.streams, self._group, parts_us)
 
     # Health.
 

@@ -7,7 +7,7 @@ the broker; only then put f into the heartbeat.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -109,7 +109,7 @@ class Delivery:
             self.frontier_us, self._published = frontier_us, numbers
 
     def heartbeat(self, sample: ClockSample, host_us: int, refused: int, invalid: int) -> None:
-        """Publish a heartbeat: watermark, state and bound of the clock at host_us, depth of the spool, losses."""
+        """Publish a heartbeat with the state, the bound at host_us and the source of the clock, and counts of losses."""
         state = self._spool.state
         heartbeat = Heartbeat(
             self._config.site,
@@ -123,6 +123,8 @@ class Delivery:
             state.payload_bytes,
             refused,
             invalid,
+            sample.source or None,
+            self.uplink.certificate_end_s,
         )
         self.uplink.heartbeat(encode_heartbeat(heartbeat))
 
@@ -157,10 +159,19 @@ class Delivery:
         return not oldest or oldest[0].position > position
 
 
-def birth(config: Config, boot: int, derived: Sequence[str], group: GroupHost | None) -> Birth:
-    """The birth message of a gateway; derived: streams of its rules."""
+def birth(
+    config: Config,
+    boot: int,
+    derived: Sequence[str],
+    group: GroupHost | None,
+    parts_us: Mapping[str, tuple[int, ...]] | None = None,
+) -> Birth:
+    """The birth message of a gateway; derived: streams of its rules; parts_us: parts of the stamps by stream."""
+    parts = parts_us or {}
     read = {r.stream: ("measure", r.line.unit) if r.line else ("tag", None) for r in config.readers}
-    streams = [(name, *read[name], DELAY_US, LENGTH_US_MAX) for name in sorted(read)]
+    streams: list[tuple[Any, ...]] = [
+        (name, *read[name], DELAY_US, LENGTH_US_MAX, *parts.get(name, ())) for name in sorted(read)
+    ]
     present = [r.presence for r in config.readers if r.presence]
     streams += [(p.stream, "tag", None, DELAY_US, LENGTH_US_MAX + p.leave_ms * 1000) for p in present]
     streams += [(name, KIND, UNIT, DELAY_US, LENGTH_US_MAX) for name in derived]

@@ -14,13 +14,14 @@ from whenabouts_edge.board.mqtt import Mqtt
 from whenabouts_edge.board.publisher import Publisher
 from whenabouts_edge.board.sntp import Clock, Exchange
 from whenabouts_edge.board.store import Store
-from whenabouts_edge.readers.session import ReaderSession
+from whenabouts_edge.readers.session import ReaderSession, widest
 from whenabouts_protocol.cbor import dumps
 from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.layout import (
     CLOCK_STATES,
     K_BOOT,
     K_BOUND,
+    K_CLOCK_SOURCE,
     K_CLOCK_STATE,
     K_FRONTIER,
     K_GATEWAY,
@@ -366,6 +367,7 @@ class Agent:
             K_SPOOL_READINGS: self._flash_log.readings,
             K_SPOOL_BYTES: self._flash_log.payload_bytes,
             K_REFUSED: self.store.refused,  # includes invalid readings, which are found when they are stored
+            K_CLOCK_SOURCE: "sntp",
         }
         mqtt.publish(self._topic("heartbeat"), dumps(heartbeat), now_us, qos=0)
 
@@ -385,7 +387,11 @@ class Agent:
         if self.group is not None:
             streams.append((self.group.stream, "state", None))
             group, view = self.group.name, self.group.members
-        reported = [(name, kind, unit, delay_us, LENGTH_US_MAX) for name, kind, unit in streams]
+        parts_us = widest([(r.stream, r.parts_us) for r in self.readers])
+        reported = []
+        for name, kind, unit in streams:  # how often a board looks at a port is part of what it gathers
+            parts = parts_us[name] + (None,) if name in parts_us else ()
+            reported.append((name, kind, unit, delay_us, LENGTH_US_MAX) + parts)  # noqa: RUF005
         self.births += 1
         return birth(site, gateway, boot, reported, group, view, self._config.get("build", ""))
 

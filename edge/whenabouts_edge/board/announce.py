@@ -25,20 +25,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    Stream = tuple[str, str, str | None, int, int]
-
 
 def birth(
-    site: str, gateway: str, boot: int, streams: "list[Stream]", group: "str | None", view: "list[str]", build: str
+    site: str,
+    gateway: str,
+    boot: int,
+    streams: "list[tuple[Any, ...]]",
+    group: "str | None",
+    view: "list[str]",
+    build: str,
 ) -> bytes:
-    """The birth message, as from `birth_status.encode_birth`. Raises ValueError for text that no message may hold."""
+    """The birth message, as from `birth_status.encode_birth`. streams: with all their parts, or without them.
+
+    Raises:
+        ValueError: text that no message may hold.
+    """
     texts = [group, build or None] + view  # noqa: RUF005
-    for name, _, unit, _, _ in streams:
-        texts += [name, unit]
+    for stream in streams:
+        texts += [stream[0], stream[2]]
     for text in texts:
         if text is not None and not is_text(text):
             raise ValueError(f"birth: found {text!r}, expected text of 1 to 256 bytes")
-    rows = [[name, KINDS.index(kind), unit, delay_us, length_us] for name, kind, unit, delay_us, length_us in streams]
+    rows = [[stream[0], KINDS.index(stream[1])] + list(stream[2:]) for stream in streams]  # noqa: RUF005
     return _message(site, gateway, boot, {K_BIRTH_STREAMS: rows, K_GROUP: group, K_VIEW: view, K_BUILD: build})
 
 

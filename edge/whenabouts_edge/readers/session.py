@@ -24,6 +24,15 @@ BUFFERED_US = 2_000_000
 _GATHER_BITS, _BUSY_US = 32, 1000
 
 
+def widest(parts_us: "list[tuple[str, tuple[int, ...]]]") -> "dict[str, tuple[int, ...]]":
+    """The parts of the stamps of each stream, from (stream, parts) of readers: the longest where several share a stream."""
+    found: dict[str, tuple[int, ...]] = {}
+    for stream, parts in parts_us:
+        known = found.get(stream, parts)
+        found[stream] = tuple([max(known[n], parts[n]) for n in range(len(parts))])
+    return found
+
+
 class ReaderSession:
     """Decodes, drives and stamps one reader after its port was opened; opened_us: nothing was read before.
 
@@ -61,8 +70,12 @@ class ReaderSession:
         self.readings = 0
         # Most that the event of a frame can be stamped before the arrival of its first byte. This agent never starts a
         # timed search.
-        self.reach_us = host_us_max(latency_us + adapter_us + wire_us(self._decoder.FRAME_BYTES_MAX, self.baud) + 2)
+        on_wire_us = wire_us(self._decoder.FRAME_BYTES_MAX, self.baud)
+        self.reach_us = host_us_max(latency_us + adapter_us + on_wire_us + 2)
         self.reach_us += BUFFERED_US if listen_only else 0
+        # Of a stamp, as the birth message names them: latency, adapter, wire.
+        kept_us = BUFFERED_US if listen_only and reader.buffered else 0
+        self.parts_us = latency_us + kept_us, adapter_us, on_wire_us + (1 if self.baud else 0)
 
     @property
     def counters(self) -> "dict[str, int]":

@@ -13,7 +13,7 @@ from whenabouts_edge.backoff import Backoff
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import ReaderConfig
 from whenabouts_edge.readers.host_session import Batch, HostSession
-from whenabouts_edge.readers.port import Port, PortError, device_of, open_port
+from whenabouts_edge.readers.port import POLL_MS, Port, PortError, device_of, open_port
 from whenabouts_hardware import READERS
 from whenabouts_protocol.logs import Log
 
@@ -61,7 +61,8 @@ class ReaderState:
 class ReaderThread(threading.Thread):
     """Keeps one port open and read; delivers its readings, in order, through `deliver`.
 
-    reach_us: most that the event of a frame can be stamped before the arrival of its first byte.
+    reach_us: most that the event of a frame can be stamped before the arrival of its first byte. parts_us: longest parts
+    of its stamps that do not come from the clock: latency, adapter, wire, time between two looks at the port.
 
     deliver(batch) blocks while the agent cannot take more: then the port is not read, and bytes beyond the kernel's
     buffer are lost, as they would be anyway. clock() returns the newest sample.
@@ -82,7 +83,8 @@ class ReaderThread(threading.Thread):
         self.reader_state = ReaderState()
         self._place = site, gateway
         self._host_us, self._clock, self._deliver = host_us, clock, deliver
-        self.reach_us = HostSession(reader, site, gateway, host_us).session.reach_us
+        session = HostSession(reader, site, gateway, host_us).session
+        self.reach_us, self.parts_us = session.reach_us, (*session.parts_us, 1000 * POLL_MS)
         self._pace = pace
         self._stopping = threading.Event()
 

@@ -421,7 +421,7 @@ def _end(client: mqtt.Client) -> None:
 def _end_of(cert_file: str | None) -> int | None:
     """The end of this gateway's certificate, None without one."""
     try:
-        return certificate.ends(cert_file)[0] if cert_file else None
+        return max(0, certificate.ends(cert_file)[0]) if cert_file else None
     except (OSError, ValueError):  # told by the connection, which needs it too
         return None
 

@@ -23,13 +23,17 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_STREAMS = 256  # of one gateway
+STREAM_FIELDS, PARTS_FROM = 9, 5  # of a stream in a birth; its first five fields may stand alone
 
 
 class Birth(Message):
     """Description of a gateway, retained.
 
-    streams: (name, kind, unit, delay_us, length_us_max) of each. delay_us: usual maximum delay of its readings;
-    length_us_max: usual length of its longest stamp.
+    streams: (name, kind, unit, delay_us, length_us_max, latency_us, adapter_us, wire_us, poll_us) of each; the last four
+    may be left out, and are None where unknown. delay_us: usual maximum delay of its readings; length_us_max: usual
+    length of its longest stamp. The parts of a stamp that do not come from the clock: latency_us, from the sighting to
+    the frame's first bit; adapter_us, between the wire and the host's buffer; wire_us, of the longest frame on the wire;
+    poll_us, between two looks at the port.
     group, view: the gateway's group and the order of processes in the group's clocks. build: the version it runs.
     """
 
@@ -40,13 +44,13 @@ class Birth(Message):
         site: str,
         gateway: str,
         boot: int,
-        streams: "list[tuple[str, str, str | None, int, int]]",
+        streams: "list[tuple[Any, ...]]",
         group: "str | None" = None,
         view: "list[str] | None" = None,
         build: str = "",
     ) -> None:
         self.site, self.gateway, self.boot = site, gateway, boot
-        self.streams = [tuple(s) for s in streams]
+        self.streams = [tuple(s) + (None,) * (STREAM_FIELDS - len(s)) for s in streams]
         self.group, self.view, self.build = group, list(view or []), build
 
 
@@ -76,12 +80,14 @@ def decode_birth(data: bytes) -> Birth:
     head = read_head(data)
     streams = []
     for row in list_in(head, K_BIRTH_STREAMS, MAX_STREAMS, "streams"):
-        if type(row) is not list or len(row) < 5 or not is_text(row[0]) or not (row[2] is None or is_text(row[2])):
+        whole = type(row) is list and (len(row) == PARTS_FROM or len(row) >= STREAM_FIELDS)
+        if not whole or not is_text(row[0]) or not (row[2] is None or is_text(row[2])):
             raise WireError("birth streams: found an entry that is not [name, kind, unit, delay_us, length_us_max]")
         kind = KINDS[int_in(row[1], 0, len(KINDS) - 1, "kind")]
-        streams.append(
-            (row[0], kind, row[2], int_in(row[3], 0, INT64_MAX, "delay"), int_in(row[4], 0, INT64_MAX, "length"))
-        )
+        times: list[int | None] = [int_in(row[3], 0, INT64_MAX, "delay"), int_in(row[4], 0, INT64_MAX, "length")]
+        for part_us in row[PARTS_FROM:STREAM_FIELDS]:
+            times.append(None if part_us is None else int_in(part_us, 0, INT64_MAX, "part of a stamp"))
+        streams.append(tuple([row[0], kind, row[2]] + times))  # noqa: RUF005
     group, view, build = head.get(K_GROUP), list_in(head, K_VIEW, MAX_PROCESSES, "view"), head.get(K_BUILD)
     if not (group is None or is_text(group)) or not all(is_text(name) for name in view):
         raise WireError("birth: found a group or view that is no text")
@@ -105,12 +111,26 @@ def decode_status(data: bytes) -> Status:
     )
 
 
+def stream_row(stream: "Any") -> "list[Any]":
+    """The row of a stream in a birth; its parts are left out when none is known.
+
+    Raises:
+        ValueError, TypeError: it is no stream.
+    """
+    row = list(stream)
+    if not PARTS_FROM <= len(row) <= STREAM_FIELDS:
+        raise ValueError
+    row[1] = KINDS.index(row[1])
+    if all(part_us is None for part_us in row[PARTS_FROM:]):
+        return row[:PARTS_FROM]
+    return row + [None] * (STREAM_FIELDS - len(row))
+
+
 def _stream_rows(streams: "Any") -> "list[list[Any]]":
     try:
-        return [
-            [name, KINDS.index(kind), unit, delay_us, length_us_max]
-            for name, kind, unit, delay_us, length_us_max in streams
-        ]
+        return [stream_row(stream) for stream in streams]
     except (ValueError, TypeError):
         kinds = ", ".join(KINDS)
-        raise WireError(f"birth streams: expected entries of name, kind ({kinds}), unit, delay and length") from None
+        raise WireError(
+            f"birth streams: expected entries of name, kind ({kinds}), unit, delay, length and up to four parts of stamps"
+        ) from None

@@ -11,6 +11,8 @@ from whenabouts_protocol.layout import (
     INT64_MAX,
     K_BOOT,
     K_BOUND,
+    K_CERTIFICATE_ENDS,
+    K_CLOCK_SOURCE,
     K_CLOCK_STATE,
     K_FRONTIER,
     K_GATEWAY,
@@ -29,7 +31,7 @@ from whenabouts_protocol.layout import (
     list_in,
     read_head,
 )
-from whenabouts_protocol.reading import INT64_MIN, check_origin
+from whenabouts_protocol.reading import INT64_MIN, MAX_TEXT_BYTES, check_origin, is_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,11 +63,15 @@ class Heartbeat(Message):
     bound_us: None when the clock is unbounded.
     refused, invalid: since this boot began, readings that found no room, and input that makes no reading; None: not
     reported, as by gateways that do not count them.
+    clock_source: name of what the bound comes from, such as chrony or sntp. certificate_ends_s: end of the gateway's
+    certificate, seconds since 1970 UTC. None: not reported.
     """
 
     __slots__ = (
         "boot",
         "bound_us",
+        "certificate_ends_s",
+        "clock_source",
         "clock_state",
         "frontier_us",
         "gateway",
@@ -90,12 +96,15 @@ class Heartbeat(Message):
         spool_bytes: int = 0,
         refused: "int | None" = None,
         invalid: "int | None" = None,
+        clock_source: "str | None" = None,
+        certificate_ends_s: "int | None" = None,
     ) -> None:
         self.site, self.gateway, self.boot = site, gateway, boot
         self.frontier_us, self.published = frontier_us, published
         self.clock_state, self.bound_us = clock_state, bound_us
         self.spool_readings, self.spool_bytes = spool_readings, spool_bytes
         self.refused, self.invalid = refused, invalid
+        self.clock_source, self.certificate_ends_s = clock_source, certificate_ends_s
 
 
 class Ack(Message):
@@ -113,7 +122,7 @@ def encode_heartbeat(m: Heartbeat) -> bytes:
     """Encode a heartbeat. Raises WireError when a field is out of its range."""
     if m.clock_state not in CLOCK_STATES:
         raise WireError(f"heartbeat clock state: expected one of {', '.join(CLOCK_STATES)}")
-    fields = {
+    fields: dict[int, Any] = {
         K_BOOT: m.boot,
         K_FRONTIER: m.frontier_us,
         K_PUBLISHED: _triples(m.published),
@@ -122,9 +131,14 @@ def encode_heartbeat(m: Heartbeat) -> bytes:
         K_SPOOL_READINGS: m.spool_readings,
         K_SPOOL_BYTES: m.spool_bytes,
     }
-    for key, count in ((K_REFUSED, m.refused), (K_INVALID, m.invalid)):
-        if count is not None:
-            fields[key] = count
+    for key, value in (
+        (K_REFUSED, m.refused),
+        (K_INVALID, m.invalid),
+        (K_CLOCK_SOURCE, m.clock_source),
+        (K_CERTIFICATE_ENDS, m.certificate_ends_s),
+    ):
+        if value is not None:
+            fields[key] = value
     return encoded(m, fields, decode_heartbeat)
 
 
@@ -132,6 +146,8 @@ def decode_heartbeat(data: bytes) -> Heartbeat:
     """Decode the heartbeat in data. Raises WireError for anything else."""
     head = read_head(data)
     frontier_us, bound_us = head.get(K_FRONTIER), head.get(K_BOUND)
+    if K_CLOCK_SOURCE in head and not is_text(head[K_CLOCK_SOURCE]):
+        raise WireError(f"heartbeat clock source: found no text of 1 to {MAX_TEXT_BYTES} bytes")
     return Heartbeat(
         *origin_of(head),
         None if frontier_us is None else int_in(frontier_us, INT64_MIN, INT64_MAX, "heartbeat frontier"),
@@ -140,8 +156,10 @@ def decode_heartbeat(data: bytes) -> Heartbeat:
         None if bound_us is None else int_in(bound_us, 0, INT64_MAX, "heartbeat bound"),
         int_in(head.get(K_SPOOL_READINGS), 0, INT64_MAX, "heartbeat spool readings"),
         int_in(head.get(K_SPOOL_BYTES), 0, INT64_MAX, "heartbeat spool bytes"),
-        int_in(head[K_REFUSED], 0, INT64_MAX, "heartbeat refused") if K_REFUSED in head else None,
-        int_in(head[K_INVALID], 0, INT64_MAX, "heartbeat invalid") if K_INVALID in head else None,
+        _reported(head, K_REFUSED, "heartbeat refused"),
+        _reported(head, K_INVALID, "heartbeat invalid"),
+        head.get(K_CLOCK_SOURCE),
+        _reported(head, K_CERTIFICATE_ENDS, "heartbeat end of the certificate"),
     )
 
 
@@ -167,6 +185,10 @@ def encoded(m: "Any", fields: "dict[int, Any]", decode: "Any") -> bytes:
 def origin_of(head: "dict[Any, Any]") -> "tuple[str, str, int]":
     _check_origin(head, head.get(K_BOOT))
     return head[K_SITE], head[K_GATEWAY], head[K_BOOT]
+
+
+def _reported(head: "dict[Any, Any]", key: int, what: str) -> "int | None":
+    return int_in(head[key], 0, INT64_MAX, what) if key in head else None
 
 
 def _check_origin(head: "dict[Any, Any]", boot: "Any") -> None:

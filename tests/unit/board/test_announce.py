@@ -9,7 +9,10 @@ from whenabouts_protocol import Birth, Status, encode_birth, encode_status
 from whenabouts_protocol.layout import CONDITIONS
 
 ORIGIN = ("hall", "gw", 7 << 32)
-STREAMS = [("gate/tags", "tag", None, 15_000_000, 5_000_000), ("b/t", "measure", "Cel", 1 << 40, 0)]
+STREAMS = [
+    ("gate/tags", "tag", None, 15_000_000, 5_000_000, 1_000_000, 4333, 0, None),
+    ("b/t", "measure", "Cel", 1 << 40, 0),
+]
 
 
 @pytest.mark.parametrize(

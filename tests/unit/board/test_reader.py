@@ -11,7 +11,7 @@ from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import LineConfig, ReaderConfig
 from whenabouts_edge.readers.host_session import HostSession
 from whenabouts_edge.readers.port import Chunk
-from whenabouts_edge.readers.session import ReaderSession
+from whenabouts_edge.readers.session import BUFFERED_US, ReaderSession, widest
 from whenabouts_hardware.readers.m6e_frames import START_CONTINUOUS, STOP, set_read_power, set_region
 
 S = 1_000_000
@@ -22,6 +22,20 @@ def frames_of(kind):
     """All published frames of this protocol, good and bad."""
     names = {"id12la": ("id12la", "rdm6300")}.get(kind, (kind,))
     return [frame.raw for frame in published() if frame.reader in names]
+
+
+def test_the_parts_of_a_stamp_are_those_that_its_reader_is_configured_with():
+    """A reader that another program drives may have kept its tags; of readers with one stream the longest parts count."""
+    config = {"kind": "m6e", "stream": "s", "baud": 115200, "adapter_us": 5000, "latency_us": 70_000}
+    session = ReaderSession(config, 0)
+    frame_us = -(-session._decoder.FRAME_BYTES_MAX * 10_000_000 // 115200)
+    assert session.parts_us == (70_000, 5000, frame_us)
+    assert session.reach_us >= sum(session.parts_us)
+    kept = ReaderSession({**config, "listen_only": True}, 0)
+    assert kept.parts_us == (70_000 + BUFFERED_US, 5000, frame_us)
+    assert kept.reach_us >= sum(kept.parts_us)
+    assert ReaderSession({**config, "baud": 0}, 0).parts_us[2] == 0
+    assert widest([("s", (1, 5)), ("t", (7, 7)), ("s", (2, 4))]) == {"s": (2, 5), "t": (7, 7)}
 
 
 @pytest.mark.parametrize("kind", KINDS)

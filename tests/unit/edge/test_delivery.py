@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 from support.edge.pending import several
 from whenabouts_edge.agent.delivery import DELAY_US, LENGTH_US_MAX, Delivery, birth
+from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.load import parse
 from whenabouts_edge.store.spool import Spool
-from whenabouts_protocol import Ack
+from whenabouts_protocol import Ack, decode_heartbeat
 
 CONFIG = parse("""
 site = "hall"
@@ -78,16 +79,38 @@ def test_a_watermark_waits_for_accepted_readings(tmp_path):
 
 
 def test_a_birth_names_every_stream():
-    """Of readers, of their presence, whose stamps are longer, and of rules."""
-    born = birth(CONFIG, 7, ["hot"], None)
+    """Of readers, with the parts of their stamps, of their presence, whose stamps are longer, and of rules."""
+    born = birth(CONFIG, 7, ["hot"], None, {"dock/tags": (1_000_000, 16_000, 22_000, 20_000)})
+    unknown = (None, None, None, None)
     assert born.streams == [
-        ("dock/tags", "tag", None, DELAY_US, LENGTH_US_MAX),
-        ("oven/values", "measure", "Cel", DELAY_US, LENGTH_US_MAX),
-        ("dock/presence", "tag", None, DELAY_US, LENGTH_US_MAX + 900_000),
-        ("hot", "measure", "[ppm]", DELAY_US, LENGTH_US_MAX),
+        ("dock/tags", "tag", None, DELAY_US, LENGTH_US_MAX, 1_000_000, 16_000, 22_000, 20_000),
+        ("oven/values", "measure", "Cel", DELAY_US, LENGTH_US_MAX, *unknown),
+        ("dock/presence", "tag", None, DELAY_US, LENGTH_US_MAX + 900_000, *unknown),
+        ("hot", "measure", "[ppm]", DELAY_US, LENGTH_US_MAX, *unknown),
     ]
     assert (born.boot, born.group, born.view) == (7, None, ["gw"])
     assert born.build.startswith("whenabouts ")
+
+
+def test_a_heartbeat_says_what_the_bound_comes_from_and_when_the_certificate_ends(tmp_path):
+    """Neither is known of a clock without a name and of a connection without a certificate."""
+
+    async def main():
+        spool = Spool(tmp_path / "spool.sqlite", 1 << 20)
+        sent = []
+        with ThreadPoolExecutor(1) as thread:
+            delivery = Delivery(CONFIG, birth(CONFIG, spool.boot, [], None), spool, thread, print, None)
+            delivery.uplink.heartbeat = lambda payload: sent.append(decode_heartbeat(payload))
+            delivery.heartbeat(ClockSample(0, 0, 250, "bounded", "chrony"), 0, 3, 4)
+            delivery.uplink.certificate_end_s = 1_830_000_000
+            delivery.heartbeat(ClockSample(0, 0, None, "unbounded"), 0, 3, 4)
+        spool.close()
+        assert [(one.bound_us, one.clock_source, one.certificate_ends_s, one.invalid) for one in sent] == [
+            (250, "chrony", None, 4),
+            (None, None, 1_830_000_000, 4),
+        ]
+
+    asyncio.run(main())
 
 
 def test_an_acknowledgement_counts_as_far_as_this_process_has_sent(tmp_path):
