@@ -8,8 +8,13 @@ import pytest
 
 from support.cloud.enrolled import enrol, enrolled_broker
 from support.edge.agent import CLOCK, badges, passed
+from whenabouts_cloud.health.reader import records
+from whenabouts_cloud.landing.store import Store
+from whenabouts_edge.uplink import certificate
+from whenabouts_hardware import READERS
 
 WAIT_S = 30.0
+LATENCY_US = READERS["rdm6300"].latency_us
 
 
 @pytest.fixture
@@ -47,6 +52,47 @@ def test_readings_land_and_spools_empty(bench, gate, broker):
     bench.wait("all land", lambda: {r.key for r in bench.landed()} >= keys, WAIT_S)
     bench.wait("the spool is empty", lambda: not bench.agent_status()["spool"]["readings"], WAIT_S)
     assert bench.agent_status()["broker"]["connected"]
+
+
+def test_what_a_gateway_and_the_ingest_report_can_be_read_from_the_landing(bench, gate, broker):
+    """
+    agent    connected ... a heartbeat ... killed (the broker tells it) ... again ... asked to end     ingest asked to end
+    """
+    ingest = start_ingest(bench, broker)
+    agent = start_agent(bench, broker)
+    ends_s = certificate.ends(str(broker.folder / "bench.gw" / "client.crt"))[0]
+
+    def reported(kind):
+        return list(records(Store.at(bench.landing), 0, 1 << 60, [kind]))
+
+    def conditions():
+        return [one["condition"] for one in reported("status")]
+
+    bench.wait("birth and heartbeat", lambda: reported("birth") and reported("heartbeat"), WAIT_S)
+    stream = reported("birth")[0]["streams"][0]
+    assert (stream["name"], stream["latency_us"], stream["adapter_us"]) == ("gate/tags", LATENCY_US, 16_000)
+    assert (stream["poll_us"], stream["wire_us"] > 0) == (20_000, True)
+    beat = reported("heartbeat")[0]
+    assert (beat["site"], beat["gateway"], beat["boot"]) == ("bench", "gw", reported("birth")[0]["boot"])
+    assert (beat["clock_state"], beat["clock_source"], beat["certificate_ends_s"]) == ("bounded", "sim", ends_s)
+    assert beat["bound_us"] >= CLOCK.base_bound_us
+    agent.kill()
+    del bench.parts["gw"]
+    bench.wait("offline", lambda: conditions()[-1:] == ["offline"], WAIT_S)
+    again = bench.start_agent("gw")
+    bench.wait("online again", lambda: conditions()[-1:] == ["online"], WAIT_S)
+    assert again.stop() == 0
+    del bench.parts["gw"]
+    bench.wait("stopped", lambda: conditions()[-1:] == ["stopped"], WAIT_S)
+    assert list(dict.fromkeys(one["boot"] for one in reported("status"))) == sorted(
+        {one["boot"] for one in reported("birth")}
+    )
+    assert ingest.stop() == 0
+    first, *_, last = reported("ingest")
+    assert (first["connected"], last["connected"]) == (True, False)
+    assert 5 < last["counters"]["health_records"] < len(list(records(Store.at(bench.landing), 0, 1 << 60)))
+    assert last["counters"]["health_thinned"] > 0
+    assert last["dead_letters"] == {}
 
 
 def test_a_stream_that_was_not_given_to_the_gateway_does_not_land(bench, gate, broker):

@@ -221,7 +221,9 @@ def _program(path):
         return {"agent"}
     if path.parts[2] == "metrics_file.py":
         return {"ingest", "job"}
-    is_ingest = "ingest" in path.parts[2] or path.name in ("ingest.py", "broker_options.py")
+    is_ingest = (
+        "ingest" in path.parts[2] or path.parts[2] == "health" or path.name in ("ingest.py", "broker_options.py")
+    )
     return {"ingest"} if is_ingest else {"job"}
 
 

@@ -30,7 +30,7 @@ FLOORS = {
         "arrays blobs broker display_time durable file_version importers jobs.session metrics_file orderly_end progress "
         "svg",
         "ingest.receiving jit landing",
-        "delivery enrol latwin.model pattern result_ids words",
+        "delivery enrol health latwin.model pattern result_ids words",
         "cep.kernel cep.uncertain correlation.batch correlation.distributions language latwin.windows",
         "cep.explain cep.runtime latwin.conjunction latwin.probability rules",
         "cep.count correlation frontier latwin",

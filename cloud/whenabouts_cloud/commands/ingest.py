@@ -11,6 +11,8 @@ from whenabouts_cloud.broker.connection import BrokerError
 from whenabouts_cloud.broker.credential_warnings import certificate_ends_s
 from whenabouts_cloud.commands.broker_options import broker_options, credentials
 from whenabouts_cloud.commands.options import log_format_option, metrics_file_option, place, seconds
+from whenabouts_cloud.health.recorder import Recorder
+from whenabouts_cloud.health.writer import HealthWriter
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.holding import LandingError
 from whenabouts_cloud.ingest.landing_writer import Landing
@@ -134,15 +136,18 @@ def ingest(
         store = Landing(landing.at_folder(f"{PART}{name}" if name else ""), lease_s)
     except (LandingError, OwnersError) as error:
         raise click.ClickException(str(error)) from None
+    health = Recorder(name or "")
     try:
-        bridge = Bridge(store, owners=owners, ahead_margin_us=ahead_margin_s * 1_000_000, sites=sites)
+        bridge = Bridge(store, owners=owners, ahead_margin_us=ahead_margin_s * 1_000_000, sites=sites, health=health)
     except (LandingError, OSError) as error:
         store.close()
         raise click.ClickException(str(error)) from None
     session = client_id or f"wa-ingest-{store.session}"
     service = IngestService(Receiver(*broker, session, asking, log_format, sites), bridge, f"{broker[0]}:{broker[1]}")
     ends_s = None if cert_file is None else certificate_ends_s(Path(cert_file))
-    report = _Reporter(bridge, service, as_json, None if metrics_file is None else MetricsFile(metrics_file), ends_s)
+    report = _Reporter(
+        bridge, service, health, as_json, None if metrics_file is None else MetricsFile(metrics_file), ends_s
+    )
     watched = None if gateways is None else OwnersFile(gateways, owners)
 
     def tick() -> None:
@@ -150,8 +155,10 @@ def ingest(
             watched.look()
         report.tick()
 
+    health_writer = HealthWriter(store.store, health)
     with orderly_end(service.stop, END_S):
         try:
+            health_writer.start()
             service.connect()
             log.info("ingest.started", landing=landing.uri)
             service.run(tick, REPORT_S)
@@ -160,15 +167,24 @@ def ingest(
         finally:
             service.close()
             store.close()
+            report.record_health(last=True)
+            health_writer.close()
         report.last()
 
 
-QUIET = ("messages", "files", "frontiers")  # change with every message, or mean nothing to a person
+QUIET = (
+    "messages",
+    "files",
+    "frontiers",
+    "health_records",
+    "health_thinned",
+)  # change with every message, or mean nothing to a person
 SHOWN = {
     "repeats": "repeats", "conflicts": "conflicts", "refused": "refused at gateways", "invalid": "invalid at gateways",
     "ahead": "from the future", "other_sites": "messages of other sites", "over_budget": "messages over budget",
     "forgotten": "numbers confirmed elsewhere", "clocks_ahead": "gateways with a clock ahead",
     "qos0_dropped": "messages of QoS 0 dropped", "dead_dropped": "dead letters not kept",
+    "health_dropped": "health records not kept", "health_failed": "health records not written yet",
 }  # fmt: skip
 
 
@@ -176,10 +192,10 @@ class _Reporter:
     """Reports the counts when they have changed."""
 
     def __init__(
-        self, bridge: Bridge, service: IngestService, as_json: bool, metrics_file: MetricsFile | None,
+        self, bridge: Bridge, service: IngestService, health: Recorder, as_json: bool, metrics_file: MetricsFile | None,
         certificate_ends_s: float | None,
     ) -> None:  # fmt: skip
-        self._bridge, self._service, self._as_json = bridge, service, as_json
+        self._bridge, self._service, self._health, self._as_json = bridge, service, health, as_json
         self._metrics_file = metrics_file
         self._certificate_ends_s = certificate_ends_s  # of the one in use: it was read at the start
         self._reported: dict[str, int] = {}
@@ -190,13 +206,21 @@ class _Reporter:
         if any(counts[name] != self._reported.get(name, 0) for name in counts if name not in QUIET):
             self._report("ingest.progress", counts)
         self._write_metrics()
+        self.record_health()
 
     def last(self) -> None:
         self._report("ingest.stopped", self._counts())
         self._write_metrics()
 
+    def record_health(self, last: bool = False) -> None:
+        service = self._service
+        self._health.ingest(
+            self._counts(), self._bridge.dead_letters(), service.connected, time.time_ns() // 1000, last
+        )
+
     def _counts(self) -> dict[str, int]:
-        return {**asdict(self._bridge.counters), "qos0_dropped": self._service.dropped}
+        counts = asdict(self._bridge.counters) | {"qos0_dropped": self._service.dropped}
+        return counts | asdict(self._health.counters)
 
     def _report(self, event: str, counts: dict[str, int]) -> None:
         now_s = time.monotonic()
@@ -217,5 +241,5 @@ class _Reporter:
             bridge, service = self._bridge, self._service
             self._metrics_file.write(metrics(
                 bridge.counters, bridge.by_gateway, bridge.dead_letters(), bridge.frontiers(), time.time_ns() // 1000,
-                service.dropped, service.connected, self._certificate_ends_s,
+                service.dropped, service.connected, self._certificate_ends_s, self._health.counters,
             ))  # fmt: skip

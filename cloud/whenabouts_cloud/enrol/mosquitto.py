@@ -26,7 +26,7 @@ ANY = "+/+"
 WRITTEN = ("obs", "heartbeat", "birth", "status", "state")
 READ = ("ack", "rules", "cmd", "cmd/+")
 PEER = ("birth", "status", "state")
-LANDED = ("obs", "heartbeat", "birth", "rules")  # rules: which streams they derive
+LANDED = ("obs", "heartbeat", "birth", "status", "rules")  # rules: which streams they derive
 
 ACCESS, CONFIGURATION, SESSIONS = "acl", "mosquitto.conf", "sessions"
 

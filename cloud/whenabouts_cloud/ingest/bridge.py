@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from whenabouts_cloud.health.recorder import Recorder
 from whenabouts_cloud.ingest.announcements import Gateway, Gateways, OverBudget
 from whenabouts_cloud.ingest.dead_letters import DeadLetters
 from whenabouts_cloud.ingest.ingest_counters import Counters, GatewayCounters
@@ -29,6 +30,7 @@ from whenabouts_protocol import (
     decode_batch,
     decode_birth,
     decode_heartbeat,
+    decode_status,
     parse_topic,
 )  # fmt: skip
 from whenabouts_protocol.logs import Log
@@ -57,7 +59,8 @@ class Bridge:
     """Takes messages, lands readings. now_us gives UTC in microseconds for arrival times.
 
     owners: which gateway may publish which streams. Readings that begin later than now + ahead_margin_us go to the side
-    output. sites: whose messages are landed; those of others are left to the ingest of their site. None: of all.
+    output. sites: whose messages are landed; those of others are left to the ingest of their site. None: of all. health:
+    keeps what gateways report about themselves; None: nobody does.
     """
 
     def __init__(
@@ -67,8 +70,9 @@ class Bridge:
         owners: Owners | None = None,
         ahead_margin_us: int = AHEAD_MARGIN_US,
         sites: Sequence[str] = (),
+        health: Recorder | None = None,
     ) -> None:
-        self._sites = frozenset(sites)
+        self._sites, self._health = frozenset(sites), health
         self._landing, self._now_us, self._ahead_margin_us = landing, now_us, ahead_margin_us
         self._owners = Owners() if owners is None else owners
         self._owners.restore(landing.read_sent_rules())
@@ -198,8 +202,12 @@ class Bridge:
             _check_origin(origin, (birth.site, birth.gateway))
             streams = [str(stream[0]) for stream in birth.streams]
             self._gateways.born(origin, [name for name in streams if self._owners.may_publish(origin, name)])
+            if self._health is not None:
+                self._health.birth(birth, self._now_us())
+        elif leaf == "status":
+            self._take_status(origin, payload)
         else:
-            raise _Refused("topic", f"found leaf {leaf}, expected obs, heartbeat or birth")
+            raise _Refused("topic", f"found leaf {leaf}, expected obs, heartbeat, birth or status")
 
     def _take_rules(self, origin: Gateway, payload: bytes) -> None:
         """Note which derived streams a gateway may publish; an empty payload removes its rules at the broker."""
@@ -207,6 +215,14 @@ class Bridge:
             site, gateway, rules = decode_rules(payload)
             _check_origin(origin, (site, gateway))
             self._sent_changed |= self._owners.note_sent(origin, [rule.derived for rule in rules])
+
+    def _take_status(self, origin: Gateway, payload: bytes) -> None:
+        """Note the condition of a gateway; an empty payload removes it at the broker."""
+        if payload:
+            status = decode_status(payload)
+            _check_origin(origin, (status.site, status.gateway))
+            if self._health is not None:
+                self._health.status(status, self._now_us())
 
     def _take_batch(self, topic: str, origin: Gateway, payload: bytes) -> None:
         readings = decode_batch(payload)
@@ -281,6 +297,8 @@ class Bridge:
         now_us = self._now_us()
         kept_from = {boot: self._gateways.first_kept(origin, boot) for boot in heartbeat.published}
         before = self._gateways.heard(origin, heartbeat, now_us)
+        if self._health is not None:
+            self._health.heartbeat(heartbeat, now_us)
         self._count_lost(origin, before, heartbeat, now_us)
         self._note_clock_ahead(origin, heartbeat.frontier_us, now_us)
         for boot, (first, _) in heartbeat.published.items():

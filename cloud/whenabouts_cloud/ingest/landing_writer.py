@@ -3,6 +3,7 @@
     DIR/hour=2026-01-31T17/part-00000042.parquet     by hour of arrival, so that one flush is one file
     DIR/_ahead/hour=2026-01-31T17/part-00000043.parquet   side output: readings that begin in the future
     DIR/_frontier/hour=2026-01-31T17/part-00000044.json   how far each gateway's readings are complete
+    DIR/_health/                                     what gateways report about themselves (`health`)
     DIR/_dead/                                       dead letters, with their reasons (dead_letters.py)
     DIR/_ingest/                                     lock or lease, snapshot of the ledger, name of the session at the broker
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from prometheus_client.core import Metric
 
+from whenabouts_cloud.health.recorder import HealthCounters
 from whenabouts_cloud.ingest.ingest_counters import ByGateway, Counters, GatewayCounters
 from whenabouts_cloud.metrics_file import counter, gauge
 
@@ -13,7 +14,7 @@ MOST_GATEWAYS = 1000  # that get their own sample: those furthest behind
 def metrics(
     counters: Counters, by_gateway: GatewayCounters, dead_letters: Mapping[str, int],
     frontiers_us: Mapping[tuple[str, str], int], now_us: int, qos0_dropped: int, connected: bool,
-    certificate_ends_s: float | None = None,
+    certificate_ends_s: float | None = None, health: HealthCounters | None = None,
 ) -> Iterator[Metric]:  # fmt: skip
     """Yield all metrics; `dead_letters` are counts by reason, `frontiers_us` times by (site, gateway)."""
     name = "whenabouts_ingest_{}".format
@@ -34,6 +35,13 @@ def metrics(
         ("dead_dropped", "Dead letters counted but not stored."),
     ):
         yield counter(name(field), about, getattr(counters, field))
+    for field, about in (
+        ("health_records", "Health records kept."),
+        ("health_thinned", "Heartbeats too soon after one that was kept as a health record."),
+        ("health_dropped", "Health records beyond a limit."),
+        ("health_failed", "Attempts to write health records that failed; they are repeated."),
+    ):
+        yield counter(name(field), about, getattr(health or HealthCounters(), field))
     labels = ("site", "gateway")
     yield counter(
         name("ahead"), "Readings that begin in the future, written to _ahead.", _samples(by_gateway.ahead), labels

@@ -3,6 +3,7 @@
     LANDING/hour=2026-01-31T17/part-00000042.parquet            readings, by hour of arrival
     LANDING/_frontier/hour=2026-01-31T17/part-00000043.json     how far each gateway's readings are complete
     LANDING/_ahead/hour=2026-01-31T17/part-00000044.parquet     side output: readings that begin in the future
+    LANDING/_health/hour=2026-01-31T17/part-*.jsonl             what gateways and the ingest reported about themselves
     LANDING/_dead/, _ingest/, _damaged/                         dead letters; the ingest's own; records of repairs
     LANDING/_compacted                                          how far small files are merged
     LANDING/ingest=NAME/...                                     the same for each ingest that has a name: a part
@@ -26,6 +27,7 @@ PART = "ingest="  # prefix of the folder of a named ingest
 HOUR = "hour="
 NUMBER = "number"  # column of merged files: the number of the file that a reading was in
 DATA, AHEAD, FRONTIER = "", AHEAD_DIR, FRONTIER_DIR  # folders of a part that hold numbered files
+HEALTH = "_health"  # folder of a part: its files have no numbers, and no reader of readings looks at them
 SUFFIX = {DATA: ".parquet", AHEAD: ".parquet", FRONTIER: ".json"}
 INGEST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _NUMBERED = re.compile(r"part-([0-9]{1,18})(?:-([0-9]{1,18}))?\.(?:parquet|json)")

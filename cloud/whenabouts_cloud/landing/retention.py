@@ -1,15 +1,15 @@
-"""Deletes old hours of a landing: readings, side output and frontiers.
+"""Deletes old hours of a landing: readings, side output, frontiers and health records.
 
 Never the last hour of a part, nor hours whose readings its ledger's snapshot does not cover: a restart of the ingest reads
-them. A local folder is renamed to a hidden name before its files are deleted, so that an hour goes as a whole; what a kill
-leaves of it is deleted by the next run.
+them; it reads no health records. A local folder is renamed to a hidden name before its files are deleted, so that an hour
+goes as a whole; what a kill leaves of it is deleted by the next run.
 """
 
 import json
 from datetime import UTC, datetime, timedelta
 
 from whenabouts_cloud.durable import sync
-from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, HOUR, parts_of
+from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, HEALTH, HOUR, parts_of
 from whenabouts_cloud.landing.store import Store
 
 GONE = ".gone-"  # prefix of the hidden name
@@ -24,11 +24,13 @@ def retain(landing: Store, now: datetime, days: int) -> list[str]:
         hours = {kind: [one.name for one in store.entries(kind)] for kind in (FRONTIER, AHEAD, DATA)}
         last = max((name for names in hours.values() for name in names if name.startswith(HOUR)), default="")
         end = min(f"{HOUR}{oldest}", last, f"{HOUR}{_since(store)}")
+        ends = dict.fromkeys(hours, end) | {HEALTH: f"{HOUR}{oldest}"}
+        hours[HEALTH] = [one.name for one in store.entries(HEALTH)]
         for kind, names in hours.items():
             for name in sorted(names):
                 if name.startswith(GONE):
                     store.remove_folder(f"{kind}/{name}" if kind else name)
-                elif name.startswith(HOUR) and name < end:
+                elif name.startswith(HOUR) and name < ends[kind]:
                     _delete(store, kind, name)
                     deleted.append("/".join(filter(None, (part, kind, name))))
     return deleted

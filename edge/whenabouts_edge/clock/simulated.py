@@ -31,7 +31,7 @@ class SimulatedClock:
         elapsed_us = self.host_us(self.monotonic_ns())
         error_us = self.offset_us + self.drift_ppm * elapsed_us // 1_000_000
         bound_us = self.base_bound_us - (-self.assumed_drift_ppm * abs(elapsed_us) // 1_000_000)
-        return ClockSample(elapsed_us, self.epoch_us + error_us, bound_us, "bounded")
+        return ClockSample(elapsed_us, self.epoch_us + error_us, bound_us, "bounded", "sim")
 
     def current(self, sample: ClockSample) -> ClockSample:
         """The sample unchanged: a simulated clock is not slewed."""

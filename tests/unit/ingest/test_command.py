@@ -91,7 +91,7 @@ def test_a_subscription_that_the_broker_refuses_is_reported(caplog):
     """The log names the filter and what to do, instead of an ingest that waits in silence."""
     reception = Reception("localhost", 1883, "id", Credentials())
     granted, refused = (ReasonCode(PacketTypes.SUBACK, name) for name in ("Granted QoS 1", "Not authorized"))
-    reception._on_subscribe(None, None, 1, [granted, granted, refused, granted], None)
+    reception._on_subscribe(None, None, 1, [granted, granted, granted, refused, granted], None)
     (record,) = caplog.records
     assert (record.event, str(record.fields["topic"])) == ("broker.refused", "wa/2/+/+/obs")
     assert "Not authorized" in str(record.fields["reason"])

@@ -24,6 +24,8 @@ from support.cloud.ingest import (
     reading,
 )
 from support.search import SEED, examples
+from whenabouts_cloud.health.recorder import Recorder
+from whenabouts_cloud.health.records import record_in
 from whenabouts_cloud.ingest import announcements as announcements_module
 from whenabouts_cloud.ingest import bridge as bridge_module
 from whenabouts_cloud.ingest import dead_letter_files as files_module
@@ -34,7 +36,16 @@ from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.ingest.ledger import MAX_RANGES
 from whenabouts_cloud.ingest.owners import Owners, OwnersError, OwnersFile, read_owners
-from whenabouts_protocol import Birth, Heartbeat, decode_batch, encode_batch, encode_birth, encode_heartbeat
+from whenabouts_protocol import (
+    Birth,
+    Heartbeat,
+    Status,
+    decode_batch,
+    encode_batch,
+    encode_birth,
+    encode_heartbeat,
+    encode_status,
+)
 from whenabouts_protocol.messages.batch import MAX_BATCH_READINGS
 from whenabouts_protocol.messages.compiled_rule import CompiledRule, RuleSide, encode_rules
 
@@ -73,9 +84,11 @@ HOSTILE = {
     "foreign site": ("wa/2/yard/g1/obs", GOOD, "foreign", "topic of yard/g1"),
     "foreign heartbeat": (at("g2", "heartbeat"), heartbeat("g1", 0, 5, {}), "foreign", ""),
     "foreign birth": (at("g2", "birth"), birth("g1"), "foreign", ""),
+    "foreign status": (at("g2", "status"), encode_status(Status("hall", "g1", 0, "online")), "foreign", ""),
+    "heartbeat as status": (at("g1", "status"), heartbeat("g1", 0, 5, {}), "undecodable", ""),
     "heartbeat as birth": (at("g1", "birth"), heartbeat("g1", 0, 5, {}), "undecodable", ""),
     "batch as heartbeat": (at("g1", "heartbeat"), GOOD, "undecodable", ""),
-    "wrong leaf": (at("g1", "status"), GOOD, "topic", "found leaf status, expected obs, heartbeat or birth"),
+    "wrong leaf": (at("g1", "state"), GOOD, "topic", "found leaf state, expected obs, heartbeat, birth or status"),
     "no leaf": ("wa/2/hall/g1", GOOD, "topic", "expected wa/2/<site>/<gateway>/<leaf>"),
     "other version": ("wa/1/hall/g1/obs", GOOD, "topic", "expected wa/2"),
     "empty topic": ("", GOOD, "topic", "expected wa/2"),
@@ -599,3 +612,26 @@ def test_a_watermark_beyond_the_present_is_cut_and_reported(bridge, caplog):
     assert row["frontier_us"] == NOW_US
     assert bridge.counters.clocks_ahead == 1
     assert [record.event for record in caplog.records] == ["gateway.clock_ahead"]
+
+
+def test_what_gateways_report_is_recorded_if_it_is_theirs_and_lands_nothing(bridge):
+    """Births, statuses, heartbeats; not those that are refused. A status that is removed at the broker says nothing."""
+    recorder = Recorder()
+    with quick_folder() as folder:
+        landing = Landing(folder)
+        recording = Bridge(landing, lambda: NOW_US, owners=owned(folder, ["dock/+"]), health=recorder)
+        for one in (bridge, recording):
+            one.take(at("g1", "birth"), birth("g1"), 0)
+            one.take(at("g1", "status"), encode_status(Status("hall", "g1", 0, "online")), 1)
+            one.take(at("g1", "status"), b"", 2)
+            one.take(at("g1", "heartbeat"), heartbeat("g1", 0, None, {}), 3)
+            one.take(at("g1", "status"), b"\xff", 4)
+            one.take(at("g2", "status"), encode_status(Status("hall", "g2", 0, "online")), 5)
+            assert one.flush().tokens == list(range(6))
+        found = [record_in(line) for _, line in recorder.take()]
+        assert [(r["type"], r["gateway"], r["at_us"]) for r in found] == [
+            (kind, "g1", NOW_US) for kind in ("birth", "status", "heartbeat")
+        ]
+        assert (recording.counters.messages, recording.counters.dead, bridge.counters.dead) == (6, 2, 1)
+        assert not files(folder)
+        landing.close()

@@ -3,6 +3,7 @@
 
 import re
 
+from whenabouts_cloud.health.recorder import HealthCounters
 from whenabouts_cloud.ingest.ingest_counters import Counters, GatewayCounters
 from whenabouts_cloud.ingest.metrics import MOST_GATEWAYS, metrics
 from whenabouts_cloud.metrics_file import MetricsFile
@@ -21,15 +22,17 @@ def written(path, **changes):
 def test_every_counter_of_the_ingest_is_a_metric(tmp_path):
     """Those by reason or by gateway with labels; nothing is left out."""
     lines = written(tmp_path / "m.prom", dead_letters={"undecodable": 3}, frontiers_us={("hall", "g1"): 2_000_000},
-                    now_us=5_500_000, qos0_dropped=1)  # fmt: skip
+                    now_us=5_500_000, qos0_dropped=1, health=HealthCounters(health_thinned=9))  # fmt: skip
     samples = dict(line.rsplit(" ", 1) for line in lines)
     assert samples["whenabouts_ingest_landed_total"] == "7.0"
     assert samples['whenabouts_ingest_ahead_total{gateway="g1",site="hall"}'] == "3.0"
     assert samples['whenabouts_ingest_over_budget_total{gateway="g2",site="hall"}'] == "4.0"
     assert samples["whenabouts_ingest_qos0_dropped_total"] == "1.0"
+    assert samples["whenabouts_ingest_health_thinned_total"] == "9.0"
     assert samples['whenabouts_ingest_dead_letters_total{reason="undecodable"}'] == "3.0"
     assert samples['whenabouts_ingest_lag_seconds{gateway="g1",site="hall"}'] == "3.5"
     shown = {re.sub(r"_total|\{.*", "", name).removeprefix("whenabouts_ingest_") for name in samples}
+    assert set(HealthCounters.__dataclass_fields__) <= shown
     reported_otherwise = {"dead", "frontiers"}  # as dead_letters by reason, as lag by gateway
     assert set(Counters.__dataclass_fields__) - shown == reported_otherwise
 

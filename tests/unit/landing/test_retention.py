@@ -39,6 +39,15 @@ def test_hours_that_ended_so_many_days_ago_are_deleted_in_all_parts_and_kinds(tm
     ]
 
 
+def test_old_health_records_go_whatever_else_stays(tmp_path):
+    """Also the last ones, and those of hours that a restart reads: it does not read these."""
+    for part, hour in (("", "2026-11-20T00"), ("", "2026-11-21T04"), ("ingest=b", "2026-11-20T00")):
+        (tmp_path / part / "_health" / f"hour={hour}").mkdir(parents=True)
+    land(tmp_path, [reading("g", 1, "s", "k", 1, 1)], hour="2026-11-20T00")
+    assert retain(Store.at(tmp_path), NOW, 2) == ["_health/hour=2026-11-20T00", "ingest=b/_health/hour=2026-11-20T00"]
+    assert hours(tmp_path) == ["_health/hour=2026-11-21T04", "hour=2026-11-20T00"]
+
+
 def test_what_a_restart_of_the_ingest_reads_stays(tmp_path):
     """Files that the ledger's snapshot does not cover; without a snapshot all of them."""
     for day in ("01", "02", "03"):

@@ -31,7 +31,7 @@ FULL_S = 0.1  # how often a message that waits for room in the full inbox checks
 LEAVE_S = 2.0  # longest wait for the last acknowledgements and the DISCONNECT, if the broker hangs
 CONNECT_TIMEOUT_S = 10.0
 CONNECT_5_TIMEOUT_S = 3.0  # a broker with only 3.1.1 may misread the packet as longer and wait for the rest
-LEAVES = (("rules", 1), ("birth", 1), ("obs", 1), ("heartbeat", 0))
+LEAVES = (("rules", 1), ("birth", 1), ("status", 1), ("obs", 1), ("heartbeat", 0))
 
 log = Log(__name__)
 

@@ -1,0 +1,1 @@
+"""What gateways and ingests report about themselves, kept beside the readings."""
