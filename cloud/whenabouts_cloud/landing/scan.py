@@ -70,14 +70,22 @@ def frontiers_in(landing: Store, pieces: Sequence[Piece]) -> Iterator[dict[str, 
 
 
 def _whole(landing: Store, path: str, schema: pa.Schema) -> pa.Table:
-    dictionaries = [field.name for field in schema if pa.types.is_dictionary(field.type)]
-    remote = landing.local is None
+    texts = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     with landing.open(path) as source:
-        file = pq.ParquetFile(source, read_dictionary=dictionaries, page_checksum_verification=True, pre_buffer=remote)
+        try:
+            file = _opened(landing, source, texts)
+        except KeyError:  # one of these columns is not in the file
+            known = pq.read_schema(source).names
+            file = _opened(landing, source, [name for name in texts if name in known])
         present = set(file.schema_arrow.names)
         table = file.read(columns=[name for name in schema.names if name in present], use_threads=False)
     columns = [table[x.name] if x.name in present else pa.nulls(table.num_rows, x.type) for x in schema]
     return pa.table(columns, names=schema.names).cast(schema)
+
+
+def _opened(landing: Store, source: pa.NativeFile, encoded_texts: list[str]) -> pq.ParquetFile:
+    remote = landing.local is None
+    return pq.ParquetFile(source, read_dictionary=encoded_texts, page_checksum_verification=True, pre_buffer=remote)
 
 
 def _filtered(landing: Store, path: str, schema: pa.Schema, where: pc.Expression) -> pa.Table:
