@@ -4,6 +4,9 @@
 FRONTIER.
 """
 
+import json
+from typing import Any
+
 import pyarrow as pa
 
 SCHEMA = pa.schema(
@@ -45,6 +48,25 @@ def of(*names: str) -> pa.Schema:
     return pa.schema([SCHEMA.field(name) for name in names])
 
 
+def json_in(text: str | None) -> Any:
+    """The value of a text of `value` or `attrs`; None for null and for what no ingest has written: no JSON, NaN, too deep.
+
+    >>> json_in('{"rssi": -60}'), json_in("NaN"), json_in(None)
+    ({'rssi': -60}, None, None)
+    """
+    try:
+        return None if text is None else _JSON.decode(text)
+    except (ValueError, RecursionError):
+        return None
+
+
 def plain_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column of texts without the dictionary encoding that stored readings use; other columns as they are."""
     return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"found {text}, which is no JSON")
+
+
+_JSON = json.JSONDecoder(parse_constant=_no_number)

@@ -14,7 +14,6 @@ Cost: a few array operations an event; each distinct text is converted once.
 """
 
 import hashlib
-import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -25,7 +24,7 @@ import pyarrow.compute as pc
 
 from whenabouts_cloud.frontier.times import FURTHEST_US
 from whenabouts_cloud.landing import schema as landing
-from whenabouts_cloud.landing.schema import STAMPED
+from whenabouts_cloud.landing.schema import STAMPED, json_in
 from whenabouts_cloud.pattern.expressions import FIELDS, split_column
 from whenabouts_cloud.pattern.plan import Plan
 from whenabouts_cloud.rules.coverage import TEXT, belongings, encode
@@ -168,8 +167,5 @@ def _scalars(texts: pa.StringArray) -> Iterator[Any]:
         if number is not None:
             yield number
             continue
-        try:
-            value = json.loads(text)
-        except ValueError:
-            value = None
+        value = json_in(text)
         yield value if isinstance(value, str | bool) else None

@@ -18,7 +18,6 @@ Limit: the newest PER_BOOT views of a boot and PER_GATEWAY boots of a gateway ar
 
 import hashlib
 import itertools
-import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -27,7 +26,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whenabouts_cloud.cep.uncertain.causal import Clocks
-from whenabouts_cloud.landing.schema import IDENTITY
+from whenabouts_cloud.frontier.times import INT64_MAX
+from whenabouts_cloud.landing.schema import IDENTITY, json_in
 from whenabouts_cloud.rules.coverage import Ints, codes, encode
 
 PER_BOOT = 256
@@ -140,14 +140,13 @@ def code(text: str) -> int:
 
 def _view_of(attrs: str | None) -> tuple[str, int, int] | None:
     """Group, view and process of a state reading."""
-    try:
-        attributes = json.loads(attrs or "null")
-    except ValueError:  # not written by the ingest
-        return None
+    attributes = json_in(attrs)
     if not isinstance(attributes, dict):
         return None
     group, view, process = (attributes.get(name) for name in ("$group", "$view", "$process"))
-    if not isinstance(group, str) or type(view) is not int or type(process) is not int or process < 0:
+    if not isinstance(group, str) or type(view) is not int or type(process) is not int:
+        return None
+    if not 0 <= process <= INT64_MAX:
         return None
     return group, view, process
 

@@ -27,7 +27,7 @@ from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
 from whenabouts_cloud.jobs.engines.engine import EngineJob, Ints, Mask, Routed, TimeSlab
 from whenabouts_cloud.jobs.engines.sharding import shard_of_key
 from whenabouts_cloud.landing import schema as landing
-from whenabouts_cloud.landing.schema import STAMPED
+from whenabouts_cloud.landing.schema import STAMPED, json_in
 from whenabouts_cloud.rules.coverage import covered, encode, of_kinds
 from whenabouts_cloud.rules.model import CepRule, Stream
 from whenabouts_cloud.shard import Shard, StepOutput
@@ -142,15 +142,8 @@ def _attributes(column: pa.ChunkedArray, names: Sequence[str]) -> dict[str, pa.D
 
 
 def _object(text: str | None) -> dict[str, Any]:
-    try:
-        found = json.loads(text or "null", parse_constant=_no_number)
-    except ValueError:  # not written by the ingest
-        return {}
+    found = json_in(text)
     return found if isinstance(found, dict) else {}
-
-
-def _no_number(text: str) -> float:
-    raise ValueError(f"found {text}, which is no JSON")
 
 
 def _matched(rule: CepRule, events: pa.Table, views: Views, slab: TimeSlab | None) -> StepOutput:

@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from whenabouts_cloud.frontier.times import FURTHEST_US
 from whenabouts_cloud.landing import schema as landing
-from whenabouts_cloud.landing.schema import IDENTITY
+from whenabouts_cloud.landing.schema import IDENTITY, json_in
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_cloud.rules.state_predicate import Scalar, Value, values_of
 from whenabouts_protocol.group_state import KIND, state_of
-from whenabouts_protocol.reading import Reading
+from whenabouts_protocol.reading import Reading, is_scalar
 
 REPORT = pa.schema(
     [
@@ -165,12 +165,8 @@ def _parsed_content(
     rule: LatwinRule, columns: dict[int, list[Value]], attrs: str | None, value: str | None, clock: Sequence[int]
 ) -> _Content | None:
     """The content of a landed reading, with these columns of processes; None if it is not a state."""
-    try:
-        named = json.loads(attrs or "{}")
-        own = None if value is None else json.loads(value)
-    except ValueError:
-        return None
-    if not isinstance(named, dict):
+    named, own = json_in(attrs or "{}"), json_in(value)
+    if not isinstance(named, dict) or (own is None and value not in (None, "null")):
         return None
     state = state_of(cast(Reading, _Landed(KIND, own, named, tuple(clock))))
     if state is None:
@@ -182,5 +178,7 @@ def _parsed_content(
 
 
 def _scalar(value: Any) -> Scalar:
-    """A value for comparisons: a boolean is 1 or 0."""
-    return value if value is None or isinstance(value, str) else float(value)
+    """A value for comparisons: a boolean is 1 or 0, and what no reading can hold is no value."""
+    if not is_scalar(value):
+        return None
+    return value if isinstance(value, str) else float(value)
