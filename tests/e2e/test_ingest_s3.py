@@ -9,7 +9,7 @@ import pytest
 from support.cloud.ingest import NOW_US
 from support.cloud.s3 import BUCKET, s3_server
 from support.edge.mqtt_gateway import MqttGateway
-from whenabouts_cloud.jobs.reading.source import latest_watermarks
+from whenabouts_cloud.frontier.gateways import latest_watermarks
 from whenabouts_cloud.landing.history import everything, readings_of
 from whenabouts_cloud.landing.index import START, PartIndex, moved
 from whenabouts_cloud.landing.scan import read_piece

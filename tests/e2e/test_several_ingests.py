@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from support.cloud.ingest import NOW_US
 from support.edge.mqtt_gateway import MqttGateway
 from whenabouts_cloud.cli import main
-from whenabouts_cloud.jobs.reading.source import latest_watermarks
+from whenabouts_cloud.frontier.gateways import latest_watermarks
 from whenabouts_cloud.landing.history import everything, readings_of
 from whenabouts_cloud.landing.scan import read_piece
 from whenabouts_cloud.landing.schema import of

@@ -69,6 +69,12 @@ def condition_of(rule: CorrelateRule) -> Condition:
     return Condition("between", lo=condition.lo_us - shift, hi=condition.hi_us - shift, confidence=condition.ct)
 
 
+def reach_us(rule: CorrelateRule) -> tuple[int, int]:
+    """(reach, shift): in a pair, b's middle is within reach of a's middle + shift; includes the rounding of both."""
+    condition = condition_of(rule)
+    return condition.band(2 * condition.longest_us) // 2 + 3, condition.doubled_centre // 2
+
+
 def correlate(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> pa.Table:
     """Return the whole result of a rule for two reading tables without repeats, ordered by the rows of a, then of b."""
     i, j, probability = matches(rule, a, b)

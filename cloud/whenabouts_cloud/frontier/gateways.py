@@ -6,6 +6,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whenabouts_cloud.landing.history import everything, frontiers_of
+from whenabouts_cloud.landing.scan import frontiers_in
+from whenabouts_cloud.landing.store import Store
+
 Watermark = tuple[str, int]
 """A gateway as "site/gateway", and the time before which all its readings have landed, us since 1970 UTC."""
 
@@ -35,6 +39,15 @@ class Watermarks:
     def restore(self, snapshot: Any) -> None:
         """Continue from a snapshot."""
         self.in_effect, self._noted = (dict(part) for part in snapshot)
+
+
+def latest_watermarks(landing: Store) -> list[Watermark]:
+    """The latest watermark of each gateway in a landing."""
+    latest: dict[str, int] = {}
+    for one in frontiers_in(landing, frontiers_of(everything(landing))):
+        name = f"{one['site']}/{one['gateway']}"
+        latest[name] = max(one["frontier_us"], latest.get(name, one["frontier_us"]))
+    return list(latest.items())
 
 
 def gateways_of(rows: pa.Table) -> list[str]:

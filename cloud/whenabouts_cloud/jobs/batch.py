@@ -12,7 +12,6 @@ twice the reach.
 """
 
 import contextlib
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from whenabouts_cloud.blobs import of_bytes, to_bytes
-from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
+from whenabouts_cloud.frontier.gateways import latest_watermarks
 from whenabouts_cloud.jobs.engines.engine import AnyRule, EngineJob, TimeSlab
 from whenabouts_cloud.jobs.output.output_place import Place
 from whenabouts_cloud.jobs.output.sink import ResultSink
@@ -36,14 +35,13 @@ from whenabouts_cloud.jobs.reading.packing import (
     shard_of,
     tables_of,
 )
-from whenabouts_cloud.jobs.reading.sizes import Size, sizes_in
-from whenabouts_cloud.jobs.reading.source import Reading, latest_watermarks, whole_frame
+from whenabouts_cloud.jobs.reading.sizes import Size, sizes_in, slabs_of
+from whenabouts_cloud.jobs.reading.source import Reading, whole_frame
 from whenabouts_cloud.landing.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MAX_SLABS = 512  # of time in a shard
 Groups = list[tuple[int, TimeSlab | None]]
 """The groups of a job by number: the number of the rule, and the slab of time if its shard is cut.
 
@@ -169,21 +167,7 @@ def _slabs(
     """For each group of packed rows that is too large, slabs that cover all of time."""
     reaches = {group: engine.reach(rules[rule_of(group)]) for group in sizes}
     return {
-        group: _slabs_of(size, reach(size.longest_us), group_rows)
+        group: slabs_of(size, reach(size.longest_us), group_rows)
         for group, size in sizes.items()
         if size.count > group_rows and (reach := reaches[group]) is not None
     }
-
-
-def _slabs_of(size: Size, reach_us: int, group_rows: int) -> list[TimeSlab]:
-    inner = borders_of(size.cuts(min(MAX_SLABS, size.count // group_rows + 1)), 2 * reach_us)
-    return [TimeSlab(*ends, reach_us) for ends in itertools.pairwise([INT64_MIN, *inner, INT64_MAX])]
-
-
-def borders_of(cuts: list[int], apart: int) -> list[int]:
-    """Drop ascending cuts that are not more than `apart` after the last one kept."""
-    kept: list[int] = []
-    for cut in cuts:
-        if not kept or cut - kept[-1] > apart:
-            kept.append(cut)
-    return kept

@@ -1,11 +1,14 @@
 """Which readings belong to which streams, for whole tables: every distinct triple of names is compared once."""
 
+import functools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from whenabouts_cloud.rules.model import Stream
 
@@ -49,6 +52,11 @@ def _covers(streams: Sequence[Stream], readings: pa.Table) -> tuple[Mask, Ints]:
     return covers, codes(distinct)
 
 
+def may_cover(streams: Sequence[Stream]) -> pc.Expression:
+    """True for all readings that `covered` takes, and for few others: by what the statistics of files can decide."""
+    return functools.reduce(operator.or_, (_may_cover(stream) for stream in streams))
+
+
 def of_kinds(readings: pa.Table, kinds: Sequence[str]) -> Mask:
     """True for the readings of these kinds."""
     kind = encode(readings["kind"])
@@ -88,3 +96,27 @@ def codes(column: pa.DictionaryArray) -> Ints:
     """The indices of an encoded column without nulls."""
     numbers: Ints = column.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return numbers
+
+
+def _may_cover(stream: Stream) -> pc.Expression:
+    name = pc.field("stream")
+    fixed = stream.pattern.partition("+")[0].partition("#")[0]
+    if fixed == stream.pattern:
+        wanted = name == fixed
+    else:
+        begin = fixed.removesuffix("/")  # "dock/#" covers "dock" too
+        wanted = name >= begin
+        if (end := _behind(begin)) is not None:
+            wanted &= name < end
+    for owner in ("site", "gateway"):
+        if (only := getattr(stream, owner)) is not None:
+            wanted &= pc.field(owner) == only
+    return wanted
+
+
+def _behind(begin: str) -> str | None:
+    """The least text, in the order of its bytes, that is greater than all that begin so; None: there is none."""
+    last = ord(begin[-1]) + 1 if begin else 0x110000
+    if last > 0x10FFFF:
+        return None if not begin else _behind(begin[:-1])
+    return begin[:-1] + chr(0xE000 if last == 0xD800 else last)  # surrogates have no bytes

@@ -9,13 +9,13 @@ import pytest
 from support.cloud.ingest import NOW_US, at, batch, birth, heartbeat, reading
 from support.cloud.s3 import BUCKET
 from support.cloud.s3_proxy import s3_proxy
+from whenabouts_cloud.frontier.gateways import latest_watermarks
 from whenabouts_cloud.ingest import dead_letter_files as files_module
 from whenabouts_cloud.ingest import landing_writer as landing_module
 from whenabouts_cloud.ingest import lease as lease_module
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.holding import LandingError, LandingLost
 from whenabouts_cloud.ingest.landing_writer import Landing
-from whenabouts_cloud.jobs.reading.source import latest_watermarks
 from whenabouts_cloud.landing import conditional
 from whenabouts_cloud.landing.conditional import Conflict
 from whenabouts_cloud.landing.history import everything, readings_of

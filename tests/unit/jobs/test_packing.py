@@ -8,13 +8,14 @@ import pytest
 
 from support.cep.landing import rule as order
 from support.cloud.landing import EPOCH_US, reading, table
+from whenabouts_cloud.correlation.pairs import reach_us
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
-from whenabouts_cloud.jobs.batch import borders_of
 from whenabouts_cloud.jobs.engines.cep import CEP
-from whenabouts_cloud.jobs.engines.correlate import CORRELATION, reach_us
+from whenabouts_cloud.jobs.engines.correlate import CORRELATION
 from whenabouts_cloud.jobs.engines.engine import TimeSlab
 from whenabouts_cloud.jobs.engines.sharding import shard_of_key
 from whenabouts_cloud.jobs.reading.packing import COMPLETE, WATERMARKS, Packing, group_of, rule_of, tables_of
+from whenabouts_cloud.jobs.reading.sizes import borders_of
 from whenabouts_cloud.landing.scan import encoded
 from whenabouts_cloud.rules import parse_rules
 

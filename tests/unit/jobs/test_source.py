@@ -4,8 +4,9 @@ import pytest
 
 from support.cloud.landing import land, reading, watermark
 from support.cloud.parts import Part
+from whenabouts_cloud.frontier.gateways import latest_watermarks
 from whenabouts_cloud.jobs.reading import source
-from whenabouts_cloud.jobs.reading.source import Frontiers, Reading, latest_watermarks
+from whenabouts_cloud.jobs.reading.source import Frontiers, Reading
 from whenabouts_cloud.landing.files import DamagedFileError
 from whenabouts_cloud.landing.history import everything
 from whenabouts_cloud.landing.store import Store

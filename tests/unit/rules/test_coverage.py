@@ -5,7 +5,7 @@ import dataclasses
 import pyarrow as pa
 import pytest
 
-from whenabouts_cloud.rules.coverage import belongings, covered, encode, of_kinds
+from whenabouts_cloud.rules.coverage import belongings, covered, encode, may_cover, of_kinds
 from whenabouts_cloud.rules.model import Stream
 
 NAMES = [
@@ -40,6 +40,23 @@ def test_a_table_and_the_stream_agree_on_which_readings_belong_to_it(pattern):
             both = [(r, n) for r, ones in enumerate(expected) for n, one in enumerate(ones[-len(chosen) :]) if one]
             assert list(zip(row.tolist(), stream.tolist(), strict=True)) == both
     assert covered(streams, EVERY.slice(0, 0)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("pattern", ["shelf/1", "shelf/+", "shelf/#", "+/tags", "#", "a\ud7ff/+", "a\U0010ffff/#"])
+def test_a_filter_of_files_keeps_every_reading_that_a_stream_covers(pattern):
+    """And leaves out what differs in the fixed part of the name, in its site or its gateway; nulls belong to no stream."""
+    odd = [{"site": "hall", "gateway": "g1", "stream": name} for name in ("a\ud7ff/x", "a\U0010ffff/\U0010ffff", None)]
+    every = pa.concat_tables([EVERY, pa.Table.from_pylist(odd)])
+    whole = Stream("s", pattern, 0)
+    one = dataclasses.replace(whole, site="hall", gateway="g1")
+    for streams in ([whole], [one], [one, Stream("t", "dock/tags", 0)]):
+        kept = every.filter(may_cover(streams)).to_pylist()
+        wanted = [x for x in every.to_pylist() if x["stream"] and any(s.matches(**renamed(x)) for s in streams)]
+        assert [x for x in kept if x in wanted] == wanted
+    kept = every.filter(may_cover([one])).to_pylist()
+    assert {(x["site"], x["gateway"]) for x in kept} == {("hall", "g1")}
+    if pattern.startswith("shelf"):
+        assert all(x["stream"].startswith("shelf") for x in kept)
 
 
 def renamed(row):

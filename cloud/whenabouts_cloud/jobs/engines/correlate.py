@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whenabouts_cloud.correlation.pairs import READING, RESULT, condition_of, correlate, unmatchable, without_repeats
+from whenabouts_cloud.correlation.pairs import READING, RESULT, correlate, reach_us, unmatchable, without_repeats
 from whenabouts_cloud.correlation.stream.shard import CorrelationShard
 from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
@@ -117,12 +117,6 @@ class Correlation(EngineJob[CorrelateRule]):
 
 
 CORRELATION = Correlation()
-
-
-def reach_us(rule: CorrelateRule) -> tuple[int, int]:
-    """(reach, shift): in a pair, b's middle is within reach of a's middle + shift; includes the rounding of both."""
-    condition = condition_of(rule)
-    return condition.band(2 * condition.longest_us) // 2 + 3, condition.doubled_centre // 2
 
 
 def _middles(rows: pa.Table) -> Ints:

@@ -4,6 +4,7 @@ A task keeps SAMPLES times of each shard and part of its files, at equal distanc
 So a cut of n readings is off its place by at most n / SAMPLES of them.
 """
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -13,10 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whenabouts_cloud.blobs import of_bytes
-from whenabouts_cloud.frontier.times import FURTHEST_US
-from whenabouts_cloud.jobs.engines.engine import Ints
+from whenabouts_cloud.frontier.times import FURTHEST_US, INT64_MAX, INT64_MIN
+from whenabouts_cloud.jobs.engines.engine import Ints, TimeSlab
 
 SAMPLES = 1024
+MAX_SLABS = 512  # of time in a shard
 SIZE = pa.schema(
     [("group", pa.int64()), ("count", pa.int64()), ("longest_us", pa.int64()), ("times", pa.list_(pa.int64()))]
 )
@@ -70,3 +72,19 @@ def sizes_in(rows: Iterable[bytes]) -> dict[int, Size]:
             size.times.append(np.array(one["times"], np.int64))
             size.weights.append(np.full(len(one["times"]), one["count"] / len(one["times"])))
     return sizes
+
+
+def slabs_of(size: Size, reach_us: int, group_rows: int, low: int = INT64_MIN, high: int = INT64_MAX) -> list[TimeSlab]:
+    """Slabs that cover [low, high), by default all of time, each with about `group_rows` readings; in the order of time."""
+    inner = borders_of(size.cuts(min(MAX_SLABS, size.count // group_rows + 1)), 2 * reach_us)
+    ends = [low, *(border for border in inner if low < border < high), high]
+    return [TimeSlab(*both, reach_us) for both in itertools.pairwise(ends)]
+
+
+def borders_of(cuts: list[int], apart: int) -> list[int]:
+    """Drop ascending cuts that are not more than `apart` after the last one kept."""
+    kept: list[int] = []
+    for cut in cuts:
+        if not kept or cut - kept[-1] > apart:
+            kept.append(cut)
+    return kept

@@ -13,7 +13,6 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.jobs.reading.packing import PACKED
 from whenabouts_cloud.landing.history import History, Piece, everything, frontiers_of, readings_of
 from whenabouts_cloud.landing.scan import encoded, frontiers_in, read_piece
@@ -158,12 +157,3 @@ def growing_frame(spark: "SparkSession", reading: Reading) -> "DataFrame":
         type("Source", (_Source,), {"reading": reading, "label": label, "__module__": "__main__"})
     )
     return spark.readStream.format(label).load()
-
-
-def latest_watermarks(landing: Store) -> list[Watermark]:
-    """The latest watermark of each gateway in a landing."""
-    latest: dict[str, int] = {}
-    for one in frontiers_in(landing, frontiers_of(everything(landing))):
-        name = f"{one['site']}/{one['gateway']}"
-        latest[name] = max(one["frontier_us"], latest.get(name, one["frontier_us"]))
-    return list(latest.items())
