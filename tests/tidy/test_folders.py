@@ -39,7 +39,7 @@ FLOORS = {
         "jobs.engines",
         "jobs.reading",
         "jobs latwin.picture research research.baselines research.operators warm",
-        "research.experiments",
+        "research.experiments why_not",
         "commands",
         "commands.landing",
         "cli",

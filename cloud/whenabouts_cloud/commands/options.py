@@ -30,8 +30,8 @@ class folder(click.Path):
         """Its path."""
         if re.match(r"[a-z][a-z0-9+]+:/", str(value)):
             self.fail(
-                f"found {value}, which looks like a URI, expected a folder. `ingest`, `compact`, `retain` and all jobs work "
-                "on object stores; `landing check`, `explain`, `why-not` and `import` do not",
+                f"found {value}, which looks like a URI, expected a folder. `ingest`, `compact`, `retain`, `why-not` and "
+                "all jobs work on object stores; `landing check`, `explain` and `import` do not",
                 param,
                 ctx,
             )

@@ -250,6 +250,21 @@ class RuleFile:
     streams: tuple[Stream, ...]
     rules: tuple[Rule, ...]
 
+    def one(self, name: str | None) -> Rule:
+        """The rule of this name, or the only one.
+
+        Raises:
+            LookupError: there is no such rule, or there are several and no name.
+        """
+        names = ", ".join(rule.name for rule in self.rules)
+        if name is None and len(self.rules) != 1:
+            wanted = "one" if not self.rules else "the name of one of them"
+            raise LookupError(f"found {f'the rules {names}' if self.rules else 'no RULE'}, expected {wanted}")
+        for rule in self.rules:
+            if name in (None, rule.name):
+                return rule
+        raise LookupError(f"found {name}, expected one of {names or 'no rules'}")
+
     @property
     def correlate_rules(self) -> tuple[CorrelateRule, ...]:
         """Rules that find pairs."""

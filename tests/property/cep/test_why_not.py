@@ -85,3 +85,29 @@ def agrees(pattern, explanation, rows):
         assert explanation.blockers or any(e.failure for e in explanation.elements)
     filled = [int(e.event.name) for e in explanation.elements if e.failure is None]
     assert len(filled) == len(set(filled))
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(st.sampled_from([*PATTERNS, "SEQ(A, B, C) WITHIN 9 POSSIBLE"]), events_of, st.integers(0, 15))
+def test_no_event_outside_the_room_of_an_element_can_fill_it(text, events, time):
+    """Room is what order and window leave: with an event of the right type outside it there is still no match."""
+    pattern = Pattern.parse(text)
+    seen = [Seen(code, t, t + length, str(n), {"v": v}) for n, (code, t, length, v) in enumerate(events)]
+    answer = why_not(pattern, list("ABC"), seen, time)
+    assert set(answer.examined) == set(seen)
+    lacking = [e for e in answer.elements if e.failure is not None]
+    if len(lacking) != 1 or lacking[0].room is None:
+        return
+    [element], chosen = lacking, [e.event for e in answer.elements if e.failure is None]
+    first, last = element.room
+    kept = [e for e in seen if e in chosen]
+    for code in range(3):
+        for t in range(-20, 40):
+            if first <= t <= last:
+                continue
+            more = [*kept, Seen(code, t, t, "new", {"v": 1.0})]
+            found = why_not(pattern, list("ABC"), more, kept[0].t_min)
+            used = [e.event.name for e in found.elements if e.failure is None]
+            if found.verdict == "match" and set(used) == {*(e.name for e in kept), "new"}:
+                places = [e.name for e in found.elements if e.event is not None and e.event.name == "new"]
+                assert places != [element.name], f"{t} is outside {element.room}"

@@ -32,12 +32,17 @@ class Seen:
 
 @dataclass(frozen=True)
 class Element:
-    """A place of the match: the event that fills it, or the nearest one and the reason why it does not fill it."""
+    """A place of the match: the event that fills it, or the nearest one and the reason why it does not fill it.
+
+    `room` is given for a place that is not filled: no event outside it (us, both ends included) could be in order and
+    within the window beside the events that fill the other places; first > last: none could.
+    """
 
     name: str
     event: Seen | None
     failure: Verdict | None
     reason: str
+    room: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,8 @@ class Blocker:
 class Explanation:
     """Why a pattern has no match. `probability` is given only for OVER; `left_out` counts events beyond MAX_EVENTS.
 
-    `searched_all` is False if the search ended early; then there may be a nearer way.
+    `searched_all` is False if the search ended early; then there may be a nearer way. `examined` are the events that were
+    looked at, those nearest to the time first.
     """
 
     verdict: Verdict
@@ -64,6 +70,7 @@ class Explanation:
     probability: float | None
     left_out: int
     searched_all: bool
+    examined: tuple[Seen, ...] = ()
 
 
 def lines(explanation: Explanation) -> list[str]:

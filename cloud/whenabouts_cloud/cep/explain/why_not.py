@@ -63,12 +63,20 @@ def why_not(
     asked = _Question(pattern, type_names, [events[n] for n in near], longest_us, own)
     focus = next((e for e in asked.events if e.may_be_focus and asked.can_play(e)), None)
     if focus is None:
-        return Explanation("nothing", time_us, None, (), (), None, left_out, True)
+        return Explanation("nothing", time_us, None, (), (), None, left_out, True, tuple(asked.events))
     way = asked.nearest(focus)
     failures = [e.failure for e in way.elements if e.failure is not None]
     verdict = max(failures, key=FAILURES.index) if failures else way.verdict
     return Explanation(
-        verdict, time_us, focus, way.elements, way.blockers, way.probability, left_out, asked.steps < MAX_STEPS
+        verdict,
+        time_us,
+        focus,
+        way.elements,
+        way.blockers,
+        way.probability,
+        left_out,
+        asked.steps < MAX_STEPS,
+        tuple(asked.events),
     )
 
 
@@ -247,15 +255,31 @@ class _Search:
             others = [e for e in self.playing[place] if e not in chosen.values()]
             nearest = min((self._why(chosen, place, e) for e in others), default=None, key=lambda why: why[0])
             if nearest is None:
-                elements.append(Element(name, None, "missing", "no such event"))
+                elements.append(Element(name, None, "missing", "no such event", self._room(chosen, place)))
                 rank, beyond = max(rank, FAILURES.index("missing")), 0
             else:
                 (_, worst, _, by, _), event, text = nearest
-                elements.append(Element(name, event, FAILURES[worst], text))
+                elements.append(Element(name, event, FAILURES[worst], text, self._room(chosen, place)))
                 rank, beyond = max(rank, worst), beyond + by
         lacking = len(self.names) - len(chosen)
         without = int(self.focus not in chosen.values())
         return _Attempt((lacking, 0, rank, without, beyond, len(self.names)), tuple(elements), (), "missing", None)
+
+    def _room(self, chosen: Mapping[int, Seen], place: int) -> tuple[int, int] | None:
+        """Where an event for this place would have to lie; None if nothing bounds it."""
+        if not chosen:
+            return None
+        plan, events = self.q.plan, chosen.values()
+        certain = plan.mode == "certain"
+        first = (max(e.t_max for e in events) if certain else max(e.t_min for e in events)) - plan.window
+        last = (min(e.t_min for e in events) if certain else min(e.t_max for e in events)) + plan.window
+        if self.q.before is None:  # else clocks decide the order, not stamps
+            for other, one in chosen.items():
+                if self.alternative.before[place] >> other & 1:
+                    first = max(first, one.t_max if certain else one.t_min)
+                if self.alternative.before[other] >> place & 1:
+                    last = min(last, one.t_min if certain else one.t_max)
+        return first, last
 
     def _why(
         self, chosen: Mapping[int, Seen], place: int, event: Seen

@@ -73,7 +73,16 @@ def test_repeats_other_keys_and_readings_that_are_no_events_do_not_count(run):
         "t_min": EPOCH_US,
         "t_max": EPOCH_US,
         "reading": "shelf/2@hall/g1 1:1",
+        "offset_us": 0,
+        "lane": "hall/g1/shelf/2",
+        "site": "hall",
+        "gateway": "g1",
+        "boot": 1,
+        "seq": 1,
+        "key": "tag-1",
     }
+    assert [e["reading"] for e in answer["events"]] == ["shelf/2@hall/g1 1:1", "door/1@hall/g3 1:1"]
+    assert (answer["kind"], answer["window_us"], answer["mode"]) == ("events", 60 * S, "certain")
 
 
 @pytest.mark.parametrize(
@@ -100,6 +109,52 @@ def test_nothing_of_the_key(run):
     done = run([VISIT], "tag-9", EPOCH_US)
     assert done.exit_code == 0
     assert "no event around that time could play a part" in done.stdout
+
+
+def test_where_a_missing_event_could_be_is_told(run):
+    """After the shelf and within a minute of it; the exit of another key is none."""
+    answer = json.loads(run([[VISIT[0], row("g3", 1, "door/1", 70, **OUT)]], "tag-1", EPOCH_US, "--json").stdout)
+    assert answer["verdict"] == "window"
+    assert [e["room_us"] for e in answer["elements"]] == [None, [EPOCH_US, EPOCH_US + 60 * S]]
+
+
+HOSTILE = [
+    {"key": "<script>alert(1)</script>", "value": "1" * 400, "attrs": '{"antenna": NaN}'},
+    {"key": "\u202eexe.gnp", "value": "[[", "attrs": "[" * 100_000},
+    {"key": "tag\n\x1b[2J", "value": '{"a": 1}', "attrs": '"out"'},
+]
+
+
+@pytest.mark.parametrize("columns", HOSTILE, ids=range(len(HOSTILE)))
+def test_texts_of_others_change_nothing_but_themselves(run, columns):
+    """They are escaped for people, and whole in JSON."""
+    columns = columns | {"unit": "</svg>"}
+    rows = [row("g1", 1, "shelf/2", 0, key=columns["key"]), row("g3", 1, "door/1", 20) | columns]
+    answer = json.loads(run([rows], columns["key"], EPOCH_US, "--json").stdout)
+    assert (answer["key"], answer["verdict"]) == (columns["key"], "condition")
+    assert all(c.isprintable() or c == "\n" for c in run([], columns["key"], EPOCH_US).stdout)
+
+
+def test_stamps_that_are_no_times_are_in_no_match(run):
+    """An unset clock: all of int64; an end before its begin."""
+    far = row("g1", 2, "shelf/2", 0) | {"t_min": -(1 << 63), "t_max": (1 << 63) - 1}
+    back = row("g1", 3, "shelf/2", 0) | {"t_min": EPOCH_US + 9, "t_max": EPOCH_US}
+    done = run([[*VISIT, far, back]], "tag-1", EPOCH_US)
+    assert "  2 readings have stamps that are no times: they are in no match" in done.stdout
+    assert done.stdout.splitlines()[0].endswith("complete, but a negated event is in the way")
+
+
+def test_a_rule_must_be_named_if_there_are_several(run, tmp_path):
+    """Of any kind; pairs are explained too."""
+    both = RULES + "RULE near CORRELATE shelf AS a, till AS b WHERE |@a - @b| <= 9 s OVER 0.5 AND a.key = b.key"
+    rules = tmp_path / "both.wa"
+    rules.write_text(both)
+    done = run([VISIT], "tag-1", EPOCH_US, "--rule", rules)
+    assert done.exit_code == 2
+    assert "found the rules unpaid, near, expected the name of one of them" in " ".join(done.stderr.split())
+    done = run([], "tag-1", EPOCH_US, "--rule", rules, "--rule-name", "near")
+    assert done.stdout.splitlines()[0].endswith("no pair: no partner within reach")
+    assert "    @b - @a 10 s: @b - @a is at least 1 s above the limits" in done.stdout
 
 
 @pytest.mark.parametrize(
