@@ -1,25 +1,37 @@
-"""A page of an SVG picture: title, texts, boxes and numbered coloured lines; the page grows with its content."""
+"""A page of an SVG picture: title, texts, boxes and numbered coloured lines; the page grows with its content.
 
+It is light or dark as its reader prefers. Texts may be anybody's: they never become markup, and characters that XML does
+not allow are replaced.
+"""
+
+import re
 from xml.etree import ElementTree as ET
 
 LETTER, LINE, MARGIN = 8, 18, 24  # px: width of a letter and height of a line of text at 13 px, border of the page
 # Okabe and Ito, Color Universal Design (2008), without black and yellow; higher numbers repeat them with dashes.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 DASHES = ("", "7 4", "2 3")
-STYLE = "text{font:13px monospace;fill:#222}.title{font-weight:bold}"
+LIGHT = "text{font:13px monospace;fill:#222}.title{font-weight:bold}.page{fill:#fff}.end{fill:#666}"
+DARK = "text{fill:#ddd}.page{fill:#181a1d}.end{fill:#999}"
+GREY = "#777"  # of lines that have no style: visible on light and dark
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 Box = tuple[int, int, int, int]
 """x, y, width, height in px."""
 
 
 class Page:
-    """`bottom` is the y of the last line of text; the page grows to the right with its content."""
+    """`bottom` is the y of the last line of text; the page grows to the right with its content.
 
-    def __init__(self, title: str, style: str) -> None:
+    `dark` are the rules that replace those of `style` for readers who prefer a dark page.
+    """
+
+    def __init__(self, title: str, style: str, dark: str = "") -> None:
         self._root = ET.Element("svg", xmlns="http://www.w3.org/2000/svg", role="img")
-        ET.SubElement(self._root, "title").text = title
-        ET.SubElement(self._root, "style").text = STYLE + style
-        ET.SubElement(self._root, "rect", width="100%", height="100%", fill="#fff")
+        ET.SubElement(self._root, "title").text = _allowed(title)
+        rules = f"{LIGHT}{style}@media (prefers-color-scheme:dark){{{DARK}{dark}}}"
+        ET.SubElement(self._root, "style").text = rules
+        ET.SubElement(self._root, "rect", {"width": "100%", "height": "100%", "class": "page"})
         self._right, self.bottom = 0, MARGIN - LINE // 2
         self.line(title, "title")
 
@@ -27,7 +39,7 @@ class Page:
         """Add a group; its title is shown as a tooltip."""
         group = ET.SubElement(self._root, "g")
         if title:
-            ET.SubElement(group, "title").text = title
+            ET.SubElement(group, "title").text = _allowed(title)
         return group
 
     def box(self, group: ET.Element, box: Box, kind: str, radius: int = 0) -> None:
@@ -38,7 +50,7 @@ class Page:
     def text(self, x: int, y: int, text: str, kind: str = "", group: ET.Element | None = None) -> None:
         """Add a text that begins at x; the page becomes wide enough for it."""
         place = {"x": str(x), "y": str(y)} | ({"class": kind} if kind else {})
-        ET.SubElement(self._root if group is None else group, "text", place).text = text
+        ET.SubElement(self._root if group is None else group, "text", place).text = _allowed(text)
         self.reach(x + len(text) * LETTER)
 
     def line(self, text: str, kind: str = "", indent: int = 0) -> None:
@@ -53,7 +65,7 @@ class Page:
             line["stroke-dasharray"] = dashes
         path = ET.SubElement(self._root, "path", line)
         if title:
-            ET.SubElement(path, "title").text = title
+            ET.SubElement(path, "title").text = _allowed(title)
 
     def numbered(self, kind: str, drawn: str, number: int, title: str = "") -> None:
         """Add a path in the colour and dashes of a number."""
@@ -84,3 +96,7 @@ class Page:
 def short(name: str, most: int) -> str:
     """The name, cut to at most `most` letters."""
     return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def _allowed(text: str) -> str:
+    return _NOT_XML.sub("\ufffd", text)

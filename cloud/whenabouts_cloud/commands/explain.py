@@ -13,11 +13,12 @@ import click
 
 from whenabouts_cloud.commands.rule_file import JSON, RULES, exit_with_mistakes, load_or_exit, print_json
 from whenabouts_cloud.rules import CepRule, LatwinRule, Rule
-from whenabouts_cloud.rules.explain_events import EventsExplained, explain_events, picture
+from whenabouts_cloud.rules.explain_events import EventsExplained, explain_events
 from whenabouts_cloud.rules.explain_pairs import Explanation
 from whenabouts_cloud.rules.explain_pairs import explain as explanation
 from whenabouts_cloud.rules.explain_states import StatesExplained, explain_states
 from whenabouts_cloud.rules.explain_text import lines
+from whenabouts_cloud.rules.pictures import picture
 from whenabouts_cloud.rules.placement import GatewayStream, Placement, PlanError, compile_rules, place
 from whenabouts_protocol import WireError
 from whenabouts_protocol.messages.compiled_rule import encode_rules
@@ -39,7 +40,7 @@ A file of streams is a JSON list of objects with stream and gateway, and if know
 @click.option(
     "--svg",
     type=click.Path(path_type=Path),
-    help="Draw the automaton of a rule about an order of events into this file.",
+    help="Draw a rule into this file: its automaton, the probability of its pairs, or its windows.",
 )
 @click.option(
     "--streams", "stream_file", type=click.Path(path_type=Path), help="JSON file: which gateway has which streams."
@@ -105,14 +106,11 @@ def _explained(placement: Placement, rates_hz: dict[str, float]) -> Explanation 
 
 
 def _draw(file: Path, chosen: list[Rule]) -> None:
-    drawn = [rule for rule in chosen if isinstance(rule, CepRule)]
-    if len(drawn) != 1:
-        names = ", ".join(rule.name for rule in drawn) or "none"
-        raise click.UsageError(
-            f"--svg: found {names} to draw, expected one rule about an order of events: choose with --rule"
-        )
+    if len(chosen) != 1:
+        names = ", ".join(rule.name for rule in chosen)
+        raise click.UsageError(f"--svg: found {names} to draw, expected one rule: choose with --rule")
     try:
-        file.write_text(picture(drawn[0]), encoding="utf-8")
+        file.write_text(picture(chosen[0]), encoding="utf-8")
     except OSError as error:
         raise click.UsageError(f"--svg {file}: cannot write ({error})") from None
 

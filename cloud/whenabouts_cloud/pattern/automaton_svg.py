@@ -7,7 +7,7 @@ states, one box for each number of types present shows the number of states. Com
 from collections.abc import Sequence
 
 from whenabouts_cloud.pattern.automaton import MAX_STATES, Automaton
-from whenabouts_cloud.svg import COLOURS, LETTER, LINE, MARGIN, Box, Page, short
+from whenabouts_cloud.svg import COLOURS, GREY, LETTER, LINE, MARGIN, Box, Page, short
 
 MAX_DRAWN = 32  # boxes and, at most, 80 lines: as much as the eye can follow
 PAD = 12  # space inside a box, px
@@ -17,6 +17,7 @@ STYLE = (
     ".state{fill:#fff;stroke:#444}.complete{fill:#e8f4ea;stroke:#444}"
     ".inner{fill:none;stroke:#444}.move{fill:none;stroke-width:1.6}"
 )
+DARK = ".state{fill:#25282c;stroke:#aaa}.complete{fill:#1c3a27;stroke:#aaa}.inner{stroke:#aaa}"
 COMPLETE = "double border: all types of an alternative are present, so the engine searches for matches"
 
 
@@ -34,7 +35,7 @@ class _Picture:
     def __init__(self, title: str, automaton: Automaton) -> None:
         self._automaton = automaton
         self._types = list(automaton.moves)
-        self._page = Page(title, STYLE)
+        self._page = Page(title, STYLE, DARK)
         self._top = MARGIN + 2 * LINE
 
     def draw_states(self, states: Sequence[int]) -> None:
@@ -76,7 +77,7 @@ class _Picture:
         for n, (_, complete) in layers.items():
             box = (x, self._top, max(map(len, lines[n])) * LETTER + 2 * PAD, len(lines[n]) * LINE + PAD)
             if previous is not None:
-                self._arrow(previous, box, "#444")
+                self._arrow(previous, box, GREY)
             self._box(box, lines[n], complete > 0)
             previous, x = box, x + box[2] + GAP_X // 3
         self._end(x - GAP_X // 3, self._top + 3 * LINE + PAD)

@@ -15,9 +15,9 @@ def lines(e: Explanation | EventsExplained | StatesExplained) -> list[str]:
     shown = [
         f"rule {e.name}",
         f"  runs         {f'at the edge, on {e.place}' if e.place else 'in the cloud'}: {e.reason}",
-        f"  condition    {_time(e.lo_us)} <= @{e.sides[1].alias} - @{e.sides[0].alias} <= {_time(e.hi_us)}, "
+        f"  condition    {time_text(e.lo_us)} <= @{e.sides[1].alias} - @{e.sides[0].alias} <= {time_text(e.hi_us)}, "
         f"probability at least {e.confidence}",
-        f"  can match    stamps up to {_time(e.longest_us)} long",
+        f"  can match    stamps up to {time_text(e.longest_us)} long",
     ]
     for side in e.sides:
         shown += _side_lines(side)
@@ -35,17 +35,17 @@ def _events_lines(e: EventsExplained) -> list[str]:
         *(f"  only from    {owned}" for owned in e.owned),
         f"  match        {', '.join(e.places)}",
         f"  alternatives {e.alternatives}",
-        f"  window       {_time(e.window_us)}, {'less than that' if e.strict_window else 'that much included'}",
-        f"  stamps       up to {_time(e.longest_us)} long; waits up to {_time(e.lateness_us)} for a silent gateway",
+        f"  window       {time_text(e.window_us)}, {'less than that' if e.strict_window else 'that much included'}",
+        f"  stamps       up to {time_text(e.longest_us)} long; waits up to {time_text(e.lateness_us)} for a silent gateway",
         f"  emitted      {_emitted(e)}",
-        f"  kept         until an event ends {_time(e.keep_us)} later",
+        f"  kept         until an event ends {time_text(e.keep_us)} later",
     ]
     for gap in e.gaps:
         source_us = gap.after_us - e.lateness_us
         lines += [
             f"  no {gap.element} {gap.where}",
-            f"    sure       {_time(gap.after_us)} after {gap.final_by} if a gateway is silent; when each source is "
-            f"{_time(source_us)} past {gap.final_by}",
+            f"    sure       {time_text(gap.after_us)} after {gap.final_by} if a gateway is silent; when each source is "
+            f"{time_text(source_us)} past {gap.final_by}",
         ]
     return lines + _automaton_lines(e)
 
@@ -75,20 +75,20 @@ def _side_lines(side: Side) -> list[str]:
     readings = "" if side.readings is None else f", {side.readings} readings"
     stream = f"{side.stream} {side.owner}".strip()
     return [
-        f"  {side.alias} ({stream}), stamps of {_time(side.shortest_us)} to {_time(side.longest_us)}",
-        f"    kept       {_time(side.keep_us)} after its middle{readings}",
+        f"  {side.alias} ({stream}), stamps of {time_text(side.shortest_us)} to {time_text(side.longest_us)}",
+        f"    kept       {time_text(side.keep_us)} after its middle{readings}",
         f"    tested     {100 * side.probe_share:.0f} % of what an order by maximum tests",
-        *(f"    length {_time(b.length_us):>10}: {_bounds(b)}" for b in side.bounds),
+        *(f"    length {time_text(b.length_us):>10}: {_bounds(b)}" for b in side.bounds),
     ]
 
 
 def _bounds(b: Bounds) -> str:
-    candidates = f"partners end {_time(b.candidates_us[0])} to {_time(b.candidates_us[1])} after it begins"
-    sure = "none sure" if b.sure_us is None else f"sure {_time(b.sure_us[0])} to {_time(b.sure_us[1])}"
+    candidates = f"partners end {time_text(b.candidates_us[0])} to {time_text(b.candidates_us[1])} after it begins"
+    sure = "none sure" if b.sure_us is None else f"sure {time_text(b.sure_us[0])} to {time_text(b.sure_us[1])}"
     return f"{candidates}, {sure}"
 
 
-def _time(us: int) -> str:
+def time_text(us: int) -> str:
     """A duration in the largest unit in which it is short."""
     for unit, size in (("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1000)):
         if abs(us) >= size:

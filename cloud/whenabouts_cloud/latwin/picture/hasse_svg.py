@@ -21,8 +21,9 @@ MAX_ROWS = 60  # bars; if there are more levels, neighbouring ones share a bar
 BAR = 420  # px of the longest bar
 STYLE = (
     ".state{fill:#fff;stroke:#444}.holds{fill:#bfe3c6;stroke:#1b6b34;stroke-width:2}"
-    ".end{fill:#666}.step{fill:none;stroke-width:1.6}.bar{fill:#c9ced6}.bar-holds{fill:#5fae74}"
+    ".step{fill:none;stroke-width:1.6}.bar{fill:#c9ced6}.bar-holds{fill:#5fae74}"
 )
+DARK = ".state{fill:#25282c;stroke:#aaa}.holds{fill:#1c4a2b;stroke:#6fc48a}.bar{fill:#4a5058}.bar-holds{fill:#3f8f57}"
 
 
 def svg(window: Frame, truth: Truth, title: str, names: Sequence[str] = (), notes: Sequence[str] = ()) -> str:
@@ -39,7 +40,7 @@ class _Picture:
     def __init__(self, title: str, names: Sequence[str]) -> None:
         self._names = names
         self._notes: list[str] = []
-        self._page = Page(title, STYLE)
+        self._page = Page(title, STYLE, DARK)
 
     def draw_nodes(self, diagram: Hasse) -> None:
         """Draws a box for each CGS."""
