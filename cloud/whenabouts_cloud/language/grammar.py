@@ -15,6 +15,10 @@ from whenabouts_cloud.language.errors import Mistake
 
 Start = Literal["start", "pattern"]
 
+TOO_DEEP = "hundreds of parts inside each other, expected fewer"
+MAX_DIGITS = 32  # of a number: a limit in years takes 18 as microseconds
+
+_MANY_DIGITS = re.compile(rf"\d{{{MAX_DIGITS}}}")
 _WORD = re.compile(r'"[^"\n]*"?|[A-Za-z_0-9.]+|[<>!=]=?|\S')
 _SAY = {
     "NAME": "a name", "STRING": 'a name in quotes such as "dock/tags"', "NUMBER": "a number", "WORD": "a unit",
@@ -40,7 +44,10 @@ def tree_of(part: Part, beginning: Start, whole: str, mistakes: list[Mistake]) -
     """Parse a part of a text, or return None with a mistake; its tokens have their places in the whole."""
     text = part.text
     try:
-        return _placed(_grammar().parse(text, start=beginning), part)
+        tree = _placed(_grammar().parse(text, start=beginning), part)
+        return tree if _MANY_DIGITS.search(text) is None else _with_short_numbers(tree, mistakes)
+    except RecursionError:
+        mistakes.append(Mistake(part.line, part.column, f"found a declaration with {TOO_DEEP}"))
     except UnexpectedCharacters as error:
         expected = _expected_after(text[: error.pos_in_stream], beginning)
         found = found_at(whole, part.at + (error.pos_in_stream or 0))
@@ -99,6 +106,15 @@ def _placed(tree: "Tree[Token]", part: Part) -> "Tree[Token]":
         for one in seen:
             one.line, one.column = part.place(one.line, one.column)
     return tree
+
+
+def _with_short_numbers(tree: "Tree[Token]", mistakes: list[Mistake]) -> "Tree[Token] | None":
+    """The tree if its numbers have few digits: thousands are no number for Python, and a mistake of whoever wrote them."""
+    numbers = tree.scan_values(lambda x: isinstance(x, Token) and x.type == "NUMBER")
+    long = [x for x in numbers if len(x) > MAX_DIGITS]
+    text = f"expected at most {MAX_DIGITS}"
+    mistakes += [Mistake(x.line or 1, x.column or 1, f"found a number of {len(x)} digits, {text}") for x in long]
+    return None if long else tree
 
 
 def _unexpected(found: str, place: tuple[int, int], expected: set[str]) -> Mistake:

@@ -11,6 +11,7 @@ from typing import Any, cast
 from lark import Token, Tree
 
 from whenabouts_cloud.language.errors import Mistake
+from whenabouts_cloud.language.grammar import TOO_DEEP
 from whenabouts_cloud.language.pattern import read_pattern
 from whenabouts_cloud.language.timing import Notes, condition, confidence, duration, either
 from whenabouts_cloud.rules.counts import read_count
@@ -57,7 +58,11 @@ class Checker:
         for tree in trees:
             name = tree.children[0]
             before = len(self._mistakes)
-            made = check(tree)
+            try:
+                made = check(tree)
+            except RecursionError:
+                made = None
+                self._notes.add(name, f"found {kind} {name} with {TOO_DEEP}")
             if name in known:
                 self._notes.add(name, f"found {kind} {name} a second time, expected a new name")
                 continue

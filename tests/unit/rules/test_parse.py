@@ -334,3 +334,36 @@ def test_patterns_cover_what_mqtt_topic_filters_cover(pattern, inside, outside):
     assert all(stream.matches("any", "any", name) for name in inside)
     assert not any(stream.matches("any", "any", name) for name in outside)
     assert name_regex(pattern)
+
+
+EVENTS = STREAMS + "RULE r SEQ(d x, d y) WITHIN 5 s WHERE "
+STATES = STREAMS + "RULE r POSSIBLY {} WINDOW 4 IN GROUP g"
+DEEP = 20_000
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "said"),
+    [
+        (EVENTS + "NOT " * DEEP + "x.value > 1", 2, 1, "found a declaration with hundreds of parts inside each other"),
+        (EVENTS + "x.value + " * DEEP + "1 > 1", 2, 1, "found a declaration with hundreds of parts inside each other"),
+        (STATES.format("NOT (" * DEEP + "d" + ")" * DEEP), 2, 1, "found a declaration with hundreds of parts"),
+        (EVENTS + "NOT " * 100 + "x.value > 1", 2, 167, "found an expression nested more than 32 deep"),
+        (STREAMS + "RULE r " + "SEQ(" * DEEP + "d x, d y" + ")" * DEEP + " WITHIN 1 s", 2, 1, "found a declaration"),
+        (STREAMS.replace("1", "9" * DEEP), 1, 25, f"found a number of {DEEP} digits, expected at most 32"),
+        (EVENTS + "x.value > 1" + "0" * DEEP, 2, 49, f"found a number of {DEEP + 1} digits"),
+        ("RULE " * DEEP, 1, 5, "found the end of the declaration, expected a name"),
+        ("\ud800" * DEEP, 1, 1, "found \\ud800, expected STREAM or RULE"),
+        ("\r" * DEEP + "\u2028", 1, DEEP + 2, "found the end of the file"),
+    ],
+    ids=["not", "sum", "predicate", "nested", "sequences", "duration", "number", "rules", "surrogates", "line ends"],
+)
+def test_a_text_of_any_depth_and_length_has_mistakes_with_places(text, line, column, said):
+    """Neither Python's limit of recursion nor that of digits ends the command."""
+    first = mistakes(text)[0]
+    assert first[:2] == (line, column)
+    assert first[2].startswith(said)
+
+
+def test_parentheses_alone_are_no_depth():
+    """They make nothing deeper."""
+    parse_rules(EVENTS + "(" * DEEP + "x.value" + ")" * DEEP + " > 1")
