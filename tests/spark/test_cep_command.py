@@ -142,7 +142,7 @@ def test_once_prints_a_line_for_every_match(run_once, folder):
     assert len(process.out) == len(wanted) > 5
     assert all("  a shelf/" in line and "  e exit/tags@hall/g" in line for line in process.out)
     assert process.err[-1].endswith(f" 0 repeats dropped, {len(wanted)} matches")
-    assert sorted(x.name for x in (folder / "out").iterdir()) == ["_job.json", "batch=00000000"]
+    assert sorted(x.name for x in (folder / "out").iterdir()) == ["_job.json", "_progress.json", "batch=00000000"]
 
 
 def run(folder, *more):

@@ -94,7 +94,7 @@ def test_once_prints_a_line_for_every_verdict(run_once, folder):
     assert len(process.out) == len(wanted) > 1
     assert all("  office  definitely  s0 " in line and "@hall/g2 " in line for line in process.out)
     assert f" {len(wanted)} verdicts" in process.err[-1]
-    assert sorted(x.name for x in (folder / "out").iterdir()) == ["_job.json", "batch=00000000"]
+    assert sorted(x.name for x in (folder / "out").iterdir()) == ["_job.json", "_progress.json", "batch=00000000"]
     drawn = (folder / "windows.svg").read_text(encoding="utf-8")
     assert "together: s0 AND s1 AND s2" in drawn
     assert "when the latest verdict came to hold" in drawn

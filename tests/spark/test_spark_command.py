@@ -86,7 +86,7 @@ def test_once_prints_every_pair_and_replaces_an_earlier_result(spark, run_once, 
     assert len(process.out) == expected.num_rows
     assert all(" dock/tags@hall/g" in line and "  p=" in line for line in process.out)
     assert process.err[-1].endswith(f" 0 repeats dropped, {expected.num_rows} pairs")
-    assert sorted(x.name for x in out.iterdir()) == ["_job.json", "batch=00000000"]
+    assert sorted(x.name for x in out.iterdir()) == ["_job.json", "_progress.json", "batch=00000000"]
 
 
 @pytest.mark.deep

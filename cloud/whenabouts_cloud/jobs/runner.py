@@ -182,6 +182,7 @@ class _Run:
                     break
                 for part in self._parts:
                     part.renew(spark)
+                    part.write_progress()
                 self._write_metrics()
             deadline = time.monotonic() + STOP_WAIT_S
             for part in self._parts:

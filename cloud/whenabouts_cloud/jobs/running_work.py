@@ -17,6 +17,7 @@ from whenabouts_cloud.delivery.deliveries import Deliveries
 from whenabouts_cloud.delivery.targets import chosen
 from whenabouts_cloud.delivery.uri import TargetError
 from whenabouts_cloud.jobs.metrics import Tally, total
+from whenabouts_cloud.jobs.progress_file import ProgressFile
 from whenabouts_cloud.jobs.unmatched import Landed
 from whenabouts_cloud.jobs.work import Notice, Options, Work
 from whenabouts_cloud.landing.store import Store
@@ -72,6 +73,7 @@ class RunningWork:
         self.failure: Exception | None = None
         self._landing_folder, self._left_out = options.landing.uri, list[str]()
         self.unit = work.unit
+        self._progress = ProgressFile(work.out.store)
         try:
             into = {rule.name: [x for x in (chosen(uri, kind) for kind, uri in rule.into) if x] for rule in work.rules}
             self.deliveries = Deliveries(work.out.store, work.unit, options.to, into)
@@ -94,6 +96,7 @@ class RunningWork:
             claim(self._work.out, self._work.rules, mode, self._shards)
         if mode == "streaming":
             check_checkpoint(self._work.out)
+        self._progress.begin()
 
     def compute(self, spark: "SparkSession") -> tuple[Store, list[dict[str, Any]], float]:
         """Compute and publish the result; return its folder, the counts of each group, and the seconds taken."""
@@ -103,7 +106,7 @@ class RunningWork:
 
     def take(self, folder: Store, counts: list[dict[str, Any]], seconds: float) -> None:
         """Count and print a computed result."""
-        self.tally = self.tally.after(counts, seconds)
+        self._count(0, counts, seconds)
         self._log_once([notice for one in counts for notice in self._work.notices(one)])
         self._print(folder)
 
@@ -169,6 +172,7 @@ class RunningWork:
 
     def summary(self) -> None:
         """Log the totals of all batches, and again the streams without readings."""
+        self.write_progress(last=True)
         self._logged.clear()
         self._log_unmatched()
         had, unit = self.tally.total(), self._work.unit
@@ -182,11 +186,20 @@ class RunningWork:
             late=had["late"], batches=self.tally.batches, silent=len(silent), damaged_files=self.tally.damaged_files,
         )  # fmt: skip
 
+    def write_progress(self, last: bool = False) -> None:
+        """Write how far the query is, if that has changed; not too often unless it is the `last` time."""
+        self._progress.write(self.tally, last)
+
+    def _count(self, number: int, counts: list[dict[str, Any]], seconds: float) -> None:
+        # The list of batches first: what has counted a batch also lists it.
+        self._progress.note(number, seconds, total(counts), self._work.unit)
+        self.tally = self.tally.after(counts, seconds)
+
     def _fail(self, error: Exception) -> None:
         self.failure = error
 
     def _report(self, number: int, published: Store | None, counts: list[dict[str, Any]], seconds: float) -> None:
-        self.tally = self.tally.after(counts, seconds)
+        self._count(number, counts, seconds)
         silent = sorted(set().union(*self.tally.silent().values()))
         text = "Gateway {} is silent: no longer waited for"
         self._log_once([Notice("gateway.silent", text.format(name), "gateway", name) for name in silent])

@@ -1,7 +1,8 @@
 """Makes the results of a batch visible at once: in a folder by a rename, in an object store by a last object.
 
     OUT/batch=00000012/part-00000.parquet    results
-    OUT/batch=00000012/_input.json           digest of their input; in an object store it is written last
+    OUT/batch=00000012/_input.json           digest of their input, and when they were published (us since 1970 UTC,
+                                             `published_us`); in an object store it is written last
 
 An object store has no rename. There a batch is published when its `_input.json` exists; readers that look at Parquet files
 only see those of a batch a moment before, and after a kill until the job repeats the batch. A batch without that object is
@@ -11,6 +12,7 @@ removed and written anew.
 import contextlib
 import json
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
@@ -23,6 +25,7 @@ from whenabouts_cloud.jobs.output.task_files import TaskFiles
 from whenabouts_cloud.landing.store import Store
 
 MADE, EARLIER = ".tmp-batch", ".tmp-earlier"
+WHOLE = "whole"  # as digest of a result of a whole landing
 
 
 class Publication(Protocol):
@@ -77,6 +80,7 @@ class _InFolder:
     def replace(self, files: Mapping[str, int], name: str) -> None:
         target, earlier = self._out / name, self._out / EARLIER
         made = self._gathered(files)
+        write_durably(made / INPUT, _input(WHOLE))
         shutil.rmtree(earlier, ignore_errors=True)
         if target.exists():
             target.rename(earlier)
@@ -118,11 +122,11 @@ class _InBucket:
 
     def replace(self, files: Mapping[str, int], name: str) -> None:
         self._out.remove(f"{name}/{INPUT}")
-        self.appear(files, name, "whole")
+        self.appear(files, name, WHOLE)
 
     def mend(self, name: str) -> None:
         """Nothing can be restored: the files of an earlier result may be gone."""
 
 
 def _input(digest: str) -> bytes:
-    return json.dumps({"digest": digest}).encode()
+    return json.dumps({"digest": digest, "published_us": time.time_ns() // 1000}).encode()

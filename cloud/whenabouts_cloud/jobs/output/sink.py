@@ -7,11 +7,12 @@
                                     "expired b"; for matches it is "late", or "beyond time" for a stamp out of range. A
                                     repeat whose original has been evicted is also reported as late
     OUT/_late_effects/batch=00000012/   matches that late readings would have added or removed: see `status`
-    .../batch=00000012/_input.json  digest of the offsets of the batch's input
+    .../batch=00000012/_input.json  digest of the offsets of the batch's input, and when the batch was published
     OUT/.tmp-*                      unfinished files of this process and of tasks (`task_files`)
     OUT/_checkpoint/                Spark's offsets and state
     OUT/_left_out.json              damaged files of the landing (`left_out`)
     OUT/_job.json                   rules and mode that OUT belongs to
+    OUT/_progress.json              how far the query is (`delivery.query_progress`)
 
 Readers of OUT ignore names that begin with "_" or ".". The small files of a batch are merged into one part; each large file
 is a part as its task wrote it.
