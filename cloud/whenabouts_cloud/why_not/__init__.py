@@ -1,1 +1,1 @@
-"""Why a rule has no result around a time, from what has landed; without Spark, for the command and for the dashboard."""
+"""Why a rule has no result around a time, from what has landed; without Spark."""

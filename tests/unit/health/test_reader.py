@@ -5,7 +5,6 @@ import json
 import pytest
 
 from support.cloud.landing import land, reading
-from whenabouts_cloud.dashboard.data.landing_index import LandingIndex
 from whenabouts_cloud.health import reader as reader_module
 from whenabouts_cloud.health.reader import Follower, records
 from whenabouts_cloud.health.records import hour_of
@@ -110,7 +109,7 @@ def test_a_follower_returns_many_records_in_pieces(tmp_path, monkeypatch):
 
 
 def test_readers_of_readings_do_not_see_health_records(tmp_path):
-    """Jobs, the index of the dashboard, and the check; not even a file of theirs in its folder."""
+    """Jobs and the check; not even a file of theirs in its folder."""
     land(tmp_path, [reading("g", 1, "s", "k", 1, 1)])
     store = Store.at(tmp_path)
     expected = list(data_files(tmp_path))
@@ -118,8 +117,3 @@ def test_readers_of_readings_do_not_see_health_records(tmp_path):
     (tmp_path / "_health" / "part-00000002.parquet").write_bytes(expected[0].read_bytes())
     assert list(data_files(tmp_path)) == expected
     assert len(everything(store)) == 1
-    index = LandingIndex(store)
-    index.follow()
-    while index.work() is not None:
-        pass
-    assert index.readings == 1
