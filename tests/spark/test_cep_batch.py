@@ -105,7 +105,7 @@ def test_repeated_files_change_no_result_and_are_counted_once(spark, tmp_path):
         )
 
     assert len(counts) > 2
-    assert len(list(file.iterdir())) == 1, "few rows of many groups are one part"
+    assert len(list(file.glob("part-*"))) == 1, "few rows of many groups are one part"
     matches = pq.read_table(file)
     assert as_matches(matches) == expected(job, rows)
     assert total(counts)["readings"] == relevant(rows)
