@@ -1,0 +1,1 @@
+"""Commands that show a landing: `dashboard` in a browser, `plot` in a file."""

@@ -1,0 +1,1 @@
+"""The values that the views of the page show."""

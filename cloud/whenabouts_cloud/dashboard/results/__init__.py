@@ -1,0 +1,1 @@
+"""What jobs have published, and what gateways and ingests have reported about themselves."""

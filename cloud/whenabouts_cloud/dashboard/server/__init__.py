@@ -1,0 +1,1 @@
+"""Serves the page and its answers over HTTP."""
