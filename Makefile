@@ -56,7 +56,7 @@ $(VENV)/.substitutes-ready: $(SUBSTITUTES) | setup
 TESTED := setup test-programs $(VENV)/.substitutes-ready $(ZCBOR)/.ready $(NODE)/.ready $(PORTS:%=$(TYPINGS)/%/.ready)
 TEST := $(BIN)/python -m pytest -n 4 --dist loadscope
 
-test: $(TESTED)  ## Run every test; installs mosquitto and systemd by apt when they are missing and this is root.
+test: $(TESTED)  ## Run every test; installs mosquitto, systemd and Chromium by apt when they are missing and this is root.
 	$(TEST)
 
 test-deep: seed-is-a-number $(TESTED) $(AUDIT)/.ready  ## Search three times as far as tests state, with the tests that `make test` leaves out. SEED=7 repeats a run.
@@ -110,6 +110,7 @@ bench-latwin: setup  ## Measure windows over groups beside the paper's algorithm
 # Programs that are no packages of Python, as program:package of Debian.
 BROKER := mosquitto:mosquitto mosquitto_pub:mosquitto-clients
 SERVICE := systemd-analyze:systemd
+BROWSER := chromium:chromium
 
 define install-programs
 	@PATH="$$PATH:/usr/sbin"; missing=; for one in $(1); do \
@@ -125,7 +126,7 @@ broker:
 	$(call install-programs,$(BROKER))
 
 test-programs:
-	$(call install-programs,$(BROKER) $(SERVICE))
+	$(call install-programs,$(BROKER) $(SERVICE) $(BROWSER))
 
 # What a board has instead of CPython's standard library, as types.
 $(TYPINGS)/%/.ready: edge/typings/%.txt | setup

@@ -28,8 +28,8 @@ settings.load_profile("build server" if os.environ.get("CI") and not search.SEED
 # Java optimises for runs of hours; the tests start dozens of Sparks that live for seconds.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
-REAL_TIME = ("e2e", "simulation")  # folders
-TOGETHER = ("spark", "micropython")  # folders whose files are for one worker; the longest first
+REAL_TIME = ("browser", "e2e", "simulation")  # folders
+TOGETHER = ("spark", "browser", "micropython")  # folders whose files are for one worker; the longest first
 STEP_BACK = 5  # niceness: a third of the share of a real-time process on the same core
 
 
