@@ -179,7 +179,7 @@ def bound_us(number: int) -> int:
 def _heartbeat(gateway: str, number: int) -> dict[str, Any]:
     at_us = BEGIN_US + 10 * SECOND_US * number
     beat = Heartbeat(
-        SITE, gateway, 1, frontier_us=min(at_us, FRONTIER_US), published={}, clock_state="bounded", bound_us=bound_us(number),
+        SITE, gateway, 1, min(at_us, FRONTIER_US), published={}, clock_state="bounded", bound_us=bound_us(number),
         spool_readings=number, spool_bytes=100 * number, refused=0, invalid=3, clock_source="chrony",
         certificate_ends_s=(BEGIN_US // SECOND_US) + 10 * 86400,
     )  # fmt: skip
