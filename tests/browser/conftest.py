@@ -1,0 +1,45 @@
+"""A real Chromium, the known run, and a dashboard that serves it; one of each for all tests of this folder."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from support.browser.known_run import make
+from support.browser.look import CHROMIUM, FLAGS, Watched
+from support.browser.served import Served, served
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The browser."""
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """Landing, results and rules of the known run; no test changes them."""
+    return make(tmp_path_factory.mktemp("known"))
+
+
+@pytest.fixture(scope="session")
+def known(run: tuple[Path, Path, Path]) -> Iterator[Served]:
+    """A dashboard over the known run."""
+    landing, results, rules = run
+    with served(landing, results, "--rule", str(rules)) as server:
+        yield server
+
+
+@pytest.fixture()
+def page(browser: Browser) -> Iterator[Page]:
+    """A new page; the test fails if the page raised an error, broke its security policy, or asked another host."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
+    opened = context.new_page()
+    watched = Watched(opened)
+    yield opened
+    context.close()
+    assert watched.faults() == []
