@@ -9,6 +9,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from whenabouts_cloud.dashboard.questions.rule_book import MAX_STREAMS, RuleBook, Streams
 from whenabouts_protocol.logs import Log
 
 log = Log(__name__)
@@ -38,11 +39,18 @@ class _Followed:
 
 
 class Board:
-    """The indices by name, such as "landing"; a context manager that runs the thread."""
+    """What the dashboard answers from; a context manager that runs the thread.
 
-    def __init__(self, indices: dict[str, Any]) -> None:
-        self.indices = indices
-        self._followed = {name: _Followed(index) for name, index in indices.items()}
+    landed, results, health: indices, None for one that is not there; rules: the rule file.
+    """
+
+    def __init__(
+        self, landed: Any = None, results: Any = None, health: Any = None, rules: RuleBook | None = None
+    ) -> None:
+        self.landed, self.results, self.health = landed, results, health
+        self.rules = RuleBook(None) if rules is None else rules
+        indices = {"landing": landed, "results": results, "health": health, "rules": self.rules}
+        self._followed = {name: _Followed(index) for name, index in indices.items() if index is not None}
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="dashboard follower", daemon=True)
 
@@ -52,6 +60,7 @@ class Board:
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
+        self.rules.close()
         self._thread.join(END_S)
 
     def version(self) -> dict[str, int]:
@@ -61,6 +70,14 @@ class Board:
     def problems(self) -> list[str]:
         """What keeps an index from following now."""
         return [followed.problem for followed in self._followed.values() if followed.problem]
+
+    def streams(self) -> Streams:
+        """The streams that have landed, at most MAX_STREAMS."""
+        return () if self.landed is None else streams_of(self.landed)
+
+    def keys(self, prefix: str, limit: int) -> list[str]:
+        """Recent keys that begin with this."""
+        return [] if self.landed is None else list(self.landed.keys(prefix, limit))
 
     def _run(self) -> None:
         while not self._ended.is_set():
@@ -82,3 +99,9 @@ class Board:
             return False
         followed.problem = ""
         return more
+
+
+def streams_of(landed: Any) -> Streams:
+    """The streams of an index of landed readings, at most MAX_STREAMS."""
+    lanes, _ = landed.lanes("", 0, MAX_STREAMS)
+    return [(lane.stream, lane.gateway, lane.site) for lane in lanes]

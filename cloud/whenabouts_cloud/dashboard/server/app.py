@@ -1,15 +1,12 @@
 """The routes of the dashboard.
 
-Answers are computed in threads, of which there are THREADS, so that a slow one does not hold up the streams of news.
+Answers are computed in threads, of which there are THREADS, so that a slow one does not hold up the streams of news. An
+error that nobody expected is a line of the log; the client is told only that there was one.
 """
 
 import contextlib
-import importlib
 import json
-import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import anyio.to_thread
@@ -18,11 +15,19 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from whenabouts_cloud.dashboard.board import Board
+from whenabouts_cloud.dashboard.questions.asking import Asker
+from whenabouts_cloud.dashboard.questions.plain_values import plain
+from whenabouts_cloud.dashboard.server.about import About
+from whenabouts_cloud.dashboard.server.access import Access, Logins, refusal
+from whenabouts_cloud.dashboard.server.asked import Questions
+from whenabouts_cloud.dashboard.server.bodies import BodyError
 from whenabouts_cloud.dashboard.server.news import MAX_STREAMS, News
 from whenabouts_cloud.dashboard.server.page_files import INDEX, page_files, respond
-from whenabouts_cloud.dashboard.server.parameters import ParameterError, view_of
+from whenabouts_cloud.dashboard.server.parameters import ParameterError
+from whenabouts_cloud.dashboard.server.views import VIEWS, Answer
 from whenabouts_protocol.logs import Log
 
 log = Log(__name__)
@@ -30,101 +35,98 @@ log = Log(__name__)
 THREADS = 8
 
 
-@dataclass(frozen=True)
-class About:
-    """What the page is told about this server."""
-
-    landing: str
-    results: tuple[str, ...] = ()
-    rule_file: Path | None = None
-    broker: str | None = None
-    may_publish: bool = False
-
-
 class Site(NamedTuple):
     """An application, and what ends its endless answers."""
 
-    app: Starlette
+    app: ASGIApp
     end: Callable[[], None]
 
 
-def site_of(board: Board, about: About) -> Site:
-    """The application of a board."""
-    news, files = News(board.version), page_files()
+class Guard(NamedTuple):
+    """Who may ask: names that a Host header may have (None: any), logins (None: nobody needs one), and whether by TLS."""
+
+    hosts: frozenset[str] | None = frozenset(("localhost", "127.0.0.1", "::1"))
+    logins: Logins | None = None
+    tls: bool = False
+
+
+def site_of(board: Board, about: About, guard: Guard) -> Site:
+    """The application of a board. Call it in any thread; `end` belongs to the thread of its event loop."""
+    news, files, asker = News(board.version), page_files(), Asker()
+
+    def end() -> None:
+        news.ended.set()
+        asker.close()
 
     @contextlib.asynccontextmanager
     async def running(_app: Starlette) -> AsyncIterator[None]:
         anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
         yield
-        news.ended.set()
+        end()
 
     async def stream(_request: Request) -> Response:
         if news.open >= MAX_STREAMS:
-            return refused(
-                503, f"found {news.open} streams of news, expected fewer than {MAX_STREAMS}: close some pages"
-            )
-        return StreamingResponse(news.stream(), media_type="text/event-stream", headers={"cache-control": "no-store"})
+            text = f"found {news.open} streams of news, expected fewer than {MAX_STREAMS}: close some pages"
+            return refusal(503, text, {"retry-after": "10"})
+        return StreamingResponse(news.stream(), media_type="text/event-stream")
 
     async def page(request: Request) -> Response:
         return respond(files, request.path_params.get("name", INDEX), request)
 
+    async def healthy(_request: Request) -> Response:
+        return JSONResponse({"ok": True})
+
     routes = [
-        Route("/healthz", lambda _request: JSONResponse({"ok": True}), methods=["GET"]),
+        Route("/healthz", healthy, methods=["GET"]),
         Route("/", page, methods=["GET"]),
         Route("/page/{name:path}", page, methods=["GET"]),
         Route("/api/news", stream, methods=["GET"]),
+        *(Route(f"/api/{name}", _endpoint(view, board, about), methods=["GET"]) for name, view in VIEWS.items()),
+        *(Route(path, ask, methods=[method]) for path, method, ask in Questions(board, about, asker).routes()),
     ]
-    for name, answer in ANSWERS.items():
-        routes.append(Route(f"/api/{name}", _endpoint(answer, board, about), methods=["GET"]))
     app = Starlette(
         routes=routes,
         lifespan=running,
         exception_handlers={
-            ParameterError: lambda _request, error: refused(400, str(error)),
+            ParameterError: _wrong_parameter,
+            BodyError: _wrong_body,
             HTTPException: _http_error,
-            Exception: lambda _request, _error: refused(500, "the server failed; its log says why"),
+            Exception: _failed,
         },
     )
-    return Site(app, news.ended.set)
+    app.router.redirect_slashes = False
+    return Site(Access(app, guard.hosts, guard.logins, guard.tls), end)
 
 
-def refused(status: int, text: str, headers: dict[str, str] | None = None) -> Response:
-    """An error as the page understands it."""
-    return JSONResponse({"error": text}, status, headers)
-
-
-def _http_error(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return refused(error.status_code, error.detail, dict(error.headers or {}))
-
-
-def _endpoint(answer: Callable[..., Any], board: Board, about: About) -> Callable[[Request], Response]:
+def _endpoint(view: Answer, board: Board, about: About) -> Callable[[Request], Response]:
     def endpoint(request: Request) -> Response:
-        try:
-            value = answer(board, about, request.query_params)
-        except ModuleNotFoundError as error:
-            return refused(503, f"not there yet: {error.name}")
-        content = json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
-        return Response(content, 200, {"cache-control": "no-store"}, "application/json")
+        return Response(encoded(view(board, about, request.query_params)), media_type="application/json")
 
     return endpoint
 
 
-def _overview(board: Board, about: About, _query: Any) -> Any:
-    return {
-        "landing": about.landing,
-        "results": about.results,
-        "rule_file": None if about.rule_file is None else str(about.rule_file),
-        "now_us": time.time_ns() // 1000,
-        "first_us": None, "last_us": None, "latest_landed_us": None, "readings": 0, "lanes": 0, "files": 0, "bytes": 0,
-        "counted": 0.0, "exact": False, "problems": board.problems(), "rules": [], "may_publish": about.may_publish,
-        "broker": about.broker, "has_truth": False, "version": board.version(),
-    }  # fmt: skip
+def encoded(value: Any) -> bytes:
+    """A value as JSON; numbers that JSON lacks become null."""
+    try:
+        text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        text = json.dumps(plain(value), separators=(",", ":"))
+    return text.encode()
 
 
-def _timeline(board: Board, _about: About, query: Any) -> Any:
-    view = view_of(query)
-    return importlib.import_module("whenabouts_cloud.dashboard.answers.timeline").timeline(board, view)
+def _wrong_parameter(_request: Request, error: Exception) -> Response:
+    return refusal(400, str(error))
 
 
-ANSWERS: dict[str, Callable[..., Any]] = {"overview": _overview, "timeline": _timeline}
+def _wrong_body(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, BodyError)
+    return refusal(error.status, str(error), {"connection": "close"})
+
+
+def _http_error(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return refusal(error.status_code, error.detail, dict(error.headers or {}))
+
+
+def _failed(request: Request, error: Exception) -> Response:
+    return refusal(500, "the server failed, and its log says why; please report it")

@@ -1,7 +1,7 @@
 """The files of the page, by a list that is made at the start: a request chooses from it, and no path is ever joined.
 
 All of them together are below 1 MB and are kept in memory with their hash, which browsers send back to learn that nothing
-has changed. While the page is being written, `fresh` reads a file again at each request.
+has changed.
 """
 
 import hashlib

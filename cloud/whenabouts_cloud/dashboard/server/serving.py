@@ -1,20 +1,51 @@
 """Runs the application on a socket that is already open, so that its address is known before the first request.
 
-Signals are the caller's business (`orderly_end`): uvicorn's own handlers are not installed.
+Signals are the caller's business (`orderly_end`): uvicorn's own handlers are not installed. A connection that brings no
+whole request for some time, or takes no answer, is closed, as uvicorn alone would keep it for ever.
 """
 
+import asyncio
 import contextlib
 import socket
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from whenabouts_cloud.dashboard.server.app import Site
 
 CONCURRENCY = 200  # connections and requests at once; more are answered 503
-HEADER_BYTES = 16 << 10
+HEADER_BYTES = 16 << 10  # of a request, and of what waits behind it
 KEEP_ALIVE_S = 15
+PATIENCE_S = 15.0  # a connection on which nothing has moved for one to two of these is closed
 GRACE_S = 2  # for requests that are being answered when the server ends
+
+
+class PatientProtocol(H11Protocol):
+    """A connection that is closed when its next request does not come, or its answer is not taken."""
+
+    patience_s = PATIENCE_S
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._seen: Any = self.cycle
+        self._look_later()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._timer.cancel()
+        super().connection_lost(exc)
+
+    def _look_later(self) -> None:
+        self._timer = self.loop.call_later(self.patience_s, self._look)
+
+    def _look(self) -> None:
+        waits = self.cycle is None or self.cycle.response_complete or self.flow.write_paused
+        if waits and self.cycle is self._seen:
+            self.transport.abort()
+            return
+        self._seen = self.cycle if waits else object()
+        self._look_later()
 
 
 class Serving(uvicorn.Server):
@@ -44,11 +75,12 @@ def serving(site: Site, cert_file: str | None = None, key_file: str | None = Non
     return Serving(
         uvicorn.Config(
             site.app,
-            http="h11",
+            http=PatientProtocol,
             ws="none",
             loop="asyncio",
             lifespan="on",
             log_config=None,
+            log_level="error",
             access_log=False,
             server_header=False,
             proxy_headers=False,
@@ -69,11 +101,11 @@ def listening(host: str, port: int) -> socket.socket:
     Raises:
         OSError: the address is in use, or not one of this machine.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    opened = socket.socket(family, socket.SOCK_STREAM)
+    family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    opened = socket.socket(family, kind)
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        opened.bind((host, port))
+        opened.bind(address)
         opened.listen(128)
     except OSError:
         opened.close()
