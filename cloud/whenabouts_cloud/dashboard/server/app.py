@@ -27,7 +27,7 @@ from whenabouts_cloud.dashboard.server.bodies import BodyError
 from whenabouts_cloud.dashboard.server.news import MAX_STREAMS, News
 from whenabouts_cloud.dashboard.server.page_files import INDEX, page_files, respond
 from whenabouts_cloud.dashboard.server.parameters import ParameterError
-from whenabouts_cloud.dashboard.server.views import VIEWS, Answer
+from whenabouts_cloud.dashboard.server.shown import VIEWS, Answer
 from whenabouts_protocol.logs import Log
 
 log = Log(__name__)

@@ -54,7 +54,7 @@ def view_of(query: QueryParams) -> View:
     rules = one(query, "rules", "")
     names = tuple(dict.fromkeys(name for name in rules.split(",") if name))
     if len(names) > MAX_RULES:
-        refuse("rules", f"{len(names)} names", f"at most {MAX_RULES}")
+        raise ParameterError(f"rules: found {len(names)} names, expected at most {MAX_RULES}")
     return View(
         from_us,
         to_us,
