@@ -79,10 +79,18 @@ class Board:
         """Recent keys that begin with this."""
         return [] if self.landed is None else list(self.landed.keys(prefix, limit))
 
+    @property
+    def alive(self) -> bool:
+        """True while the thread runs."""
+        return self._thread.is_alive()
+
+    def step(self) -> bool:
+        """One slice of each index; True if any has more to do at once."""
+        return any([self._follow(name, followed) for name, followed in self._followed.items()])
+
     def _run(self) -> None:
         while not self._ended.is_set():
-            more = [self._follow(name, followed) for name, followed in self._followed.items()]
-            if not any(more):
+            if not self.step():
                 self._ended.wait(IDLE_S)
 
     def _follow(self, name: str, followed: _Followed) -> bool:

@@ -22,6 +22,10 @@ AT_ONCE = 2
 WAITING = 4  # questions beyond those; more are refused
 ANSWER_BYTES = 16 << 20
 STDERR_BYTES = 4 << 10  # of what a failed process says, for the log
+LONG = (
+    "ask about less; or once more, if the program is new here: engines are compiled at their first use, which "
+    "`python -m whenabouts_cloud.warm` does beforehand"
+)
 CHILD = "whenabouts_cloud.dashboard.questions.child"
 
 
@@ -107,7 +111,7 @@ class Asker:
                 return self._answered(kind, content, said)
         except TimeoutError:
             self.counters.killed += 1
-            return {"error": f"found no answer within {limits.seconds} s; ask about less"}
+            return {"error": f"found no answer within {limits.seconds} s; {LONG}"}
         finally:
             _kill(process.pid)
             self._running.discard(process.pid)

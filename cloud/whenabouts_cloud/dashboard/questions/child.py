@@ -33,6 +33,8 @@ def answer(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = importlib.import_module(KINDS[kind]).answer(values)
     except MemoryError:
         return {"error": "found no answer within the memory that a question may use; ask about less"}
+    except (KeyError, IndexError):
+        raise  # a fault of ours: the server logs what this process says
     except REFUSED as error:
         return {"error": " ".join(str(error).split())[:1000] or type(error).__name__}
     return found
