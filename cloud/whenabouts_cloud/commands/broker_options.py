@@ -16,6 +16,15 @@ log = Log(__name__)
 
 def broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds --broker (as host and port) and the options that `credentials` takes."""
+    return _with_options(command, required=True)
+
+
+def optional_broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the same options; without --broker it is None."""
+    return _with_options(command, required=False)
+
+
+def _with_options(command: Callable[..., Any], required: bool) -> Callable[..., Any]:
     file = click.Path(exists=True, dir_okay=False)
     for option in (
         click.option("--key-file", type=file, help="Key of that certificate."),
@@ -29,7 +38,7 @@ def broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--username", envvar="WHENABOUTS_BROKER_USER", show_envvar=True, help="User at the broker."),
         click.option(
             "--broker",
-            required=True,
+            required=required,
             callback=_host_port,
             envvar="WHENABOUTS_BROKER",
             show_envvar=True,
@@ -51,7 +60,9 @@ def credentials(
     return made
 
 
-def _host_port(_context: click.Context, _option: click.Parameter, value: str) -> tuple[str, int]:
+def _host_port(_context: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, int] | None:
+    if value is None:
+        return None
     host, _, port = value.rpartition(":")
     if ":" not in value:
         host, port = value, "1883"
