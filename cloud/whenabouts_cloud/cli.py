@@ -6,6 +6,7 @@ try:
     from whenabouts_cloud.commands.cep import cep
     from whenabouts_cloud.commands.check import check
     from whenabouts_cloud.commands.correlate import correlate
+    from whenabouts_cloud.commands.dashboard.dashboard import dashboard
     from whenabouts_cloud.commands.experiments import experiments
     from whenabouts_cloud.commands.explain import explain
     from whenabouts_cloud.commands.importing import imports
@@ -49,6 +50,7 @@ for command in (
     cep,
     latwin,
     run_all,
+    dashboard,
     why_not_command,
     imports,
     experiments,
