@@ -38,14 +38,13 @@ export function fillTable(whole, { caption, columns, rows, total = rows.length, 
 }
 
 /**
- * The table behind a picture: `{button, wrap, set({caption, columns, rows, total})}`. The wrap goes right behind the
- * picture; the button goes where the view wants it. Nothing is filled while the wrap's view is hidden.
+ * The tables behind a picture: `{button, wrap, set(content, …)}`, a content for each: {caption, columns, rows, total}.
+ * They go right behind the picture; the button goes where the view wants it.
  */
 export function tableBehind(picture, { label = "Show as table" } = {}) {
     const wrap = document.createElement("div");
     wrap.className = "behind visually-hidden";
     wrap.tabIndex = -1;
-    const whole = wrap.appendChild(document.createElement("table"));
     picture.after(wrap);
     const button = document.createElement("button");
     button.type = "button";
@@ -55,7 +54,14 @@ export function tableBehind(picture, { label = "Show as table" } = {}) {
         const hidden = wrap.classList.toggle("visually-hidden");
         button.setAttribute("aria-pressed", String(!hidden));
     });
-    return { button, wrap, set: (content) => fillTable(whole, content) };
+    return { button, wrap, set: (...contents) => fillTables(wrap, contents) };
+}
+
+function fillTables(wrap, contents) {
+    while (wrap.children.length > contents.length) wrap.lastChild.remove();
+    contents.forEach((content, index) => {
+        fillTable(wrap.children[index] ?? wrap.appendChild(document.createElement("table")), content);
+    });
 }
 
 function tableRow(columns, row) {
