@@ -27,14 +27,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
 
 
 @pytest.fixture(scope="session")
-def known(run: tuple[Path, Path, Path]) -> Iterator[Served]:
+def known(run: tuple[Path, Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A dashboard over the known run."""
     landing, results, rules = run
-    with served(landing, results, "--rule", str(rules)) as server:
+    with served(landing, tmp_path_factory.mktemp("log"), results=[results], rule=rules) as server:
         yield server
 
 
-@pytest.fixture()
+@pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     """A new page; the test fails if the page raised an error, broke its security policy, or asked another host."""
     context = browser.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)

@@ -86,7 +86,8 @@ class Board:
 
     def step(self) -> bool:
         """One slice of each index; True if any has more to do at once."""
-        return any([self._follow(name, followed) for name, followed in self._followed.items()])
+        more = [self._follow(name, followed) for name, followed in self._followed.items()]
+        return any(more)
 
     def _run(self) -> None:
         while not self._ended.is_set():
