@@ -92,7 +92,12 @@ class Served:
 
 @contextmanager
 def served(
-    landing: Path, folder: Path, *options: str, results: Sequence[Path] = (), rule: Path | None = None
+    landing: Path,
+    folder: Path,
+    *options: str,
+    results: Sequence[Path] = (),
+    rule: Path | None = None,
+    context: ssl.SSLContext | None = None,
 ) -> Iterator[Served]:
     """The command on a free port in a process; its log is written into `folder`. It is killed if it still runs then."""
     log = folder / "dashboard.log"
@@ -108,7 +113,7 @@ def served(
         assert select.select([process.stdout], [], [], LIMIT_S)[0], f"no address after {LIMIT_S} s"
         line = process.stdout.readline()
         assert line.startswith("Dashboard: "), f"found {line!r} and {log.read_text()!r}, expected an address"
-        made = Served(line.split()[1], process, log)
+        made = Served(line.split()[1], process, log, context)
         until(lambda: _answers(made), "the dashboard to answer")
         yield made
     finally:

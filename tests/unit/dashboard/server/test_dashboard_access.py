@@ -1,16 +1,10 @@
 """Who may ask: hosts, origins, tokens and passwords, over TLS where it matters."""
 
 import base64
-import datetime
-import ipaddress
-import ssl
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
+from support.browser.certificate import self_signed
 from support.browser.served import in_thread
 from whenabouts_cloud.dashboard.board import Board
 from whenabouts_cloud.dashboard.server import access
@@ -39,23 +33,7 @@ def plain():
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory):
     """A certificate of 127.0.0.1, its key, and a context that trusts it."""
-    folder = tmp_path_factory.mktemp("tls")
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "dashboard")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-        .serial_number(1).not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
-        .sign(key, hashes.SHA256())
-    )  # fmt: skip
-    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    (folder / "key.pem").write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    context = ssl.create_default_context(cafile=str(folder / "cert.pem"))
-    return folder / "cert.pem", folder / "key.pem", context
+    return self_signed(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture
