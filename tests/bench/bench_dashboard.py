@@ -4,8 +4,8 @@
 
 day    A landing of 40 readers over 24 hours. Seconds from the start of the command, and from the opening of the page, until
        the timeline is drawn; the same columns counted by DuckDB over the same files; seconds until all is counted.
-live   A process lands 10 000 readings a second, four files a second, while Chromium shows them live and a mouse drags and wheels
-       without pause. Frames a second and tasks of the page above 50 ms, by the browser's own trace of the last minute.
+live   A process lands 10 000 readings a second, four files a second, while Chromium shows them live and a mouse drags and
+       wheels. Frames a second and tasks of the page above 50 ms, by the trace that the browser keeps of the last minute.
 idle   CPU of the server while nothing lands, without a page and with one.
 
 Memory is the resident set of the server at its peak. Chromium has no GPU here: it draws with the processor that server and

@@ -39,7 +39,7 @@ def page(browser: Browser) -> Iterator[Page]:
     """A new page; the test fails if the page raised an error, broke its security policy, or asked another host."""
     context = browser.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
     opened = context.new_page()
-    watched = Watched(opened)
+    watched = opened.watched = Watched(opened)  # type: ignore[attr-defined]
     yield opened
     context.close()
     assert watched.faults() == []
