@@ -72,7 +72,7 @@ def table(section, caption):
 
 def test_each_reading_is_a_bar_from_its_earliest_to_its_latest_time(page, known):
     """Just inside of both ends of a bar its colour is drawn, just outside it is not."""
-    section, canvas = drawn(page, known, BEGIN_US - SECOND_US, BEGIN_US + 9 * SECOND_US, without="handover,unpaid")
+    _, canvas = drawn(page, known, BEGIN_US - SECOND_US, BEGIN_US + 9 * SECOND_US, without="handover,unpaid")
     plot, bar = Plot(canvas), colour(page, "bar", colour(page, "panel"), 0.62)
     seen = [row for row in READINGS if row["t_max"] < BEGIN_US + 9 * SECOND_US and row["seq"] != LATE_SEQ]
     assert len(seen) >= 9
