@@ -63,8 +63,10 @@ def parts_of(found: Mapping[str, Any], stream: Mapping[str, Any] | None) -> list
     """
     width = found["t_max"] - found["t_min"]
     named = [] if stream is None else [(name, stream.get(key), text) for key, name, text in PARTS]
-    known = [{"name": name, "us": int(us), "text": text} for name, us, text in named if isinstance(us, int) and us > 0]
-    rest = width - sum(part["us"] for part in known)
+    known: list[dict[str, Any]] = [
+        {"name": name, "us": us, "text": text} for name, us, text in named if isinstance(us, int) and us > 0
+    ]
+    rest = width - sum(int(part["us"]) for part in known)
     if not known:
         return [{"name": "whole width", "us": width, "text": "its gateway has not told the parts"}]
     if rest < 0:  # births changed since, or the reader reports its own time

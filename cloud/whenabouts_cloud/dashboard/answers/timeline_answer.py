@@ -18,9 +18,8 @@ from whenabouts_cloud.dashboard.data.readings_in import middles_of
 MOST_BARS = 2000
 MOST_ARCS = 500
 MOST_LATE = 2000
-NO_ARCS: dict[str, Any] = {
-    name: [] for name in ("rule", "kind", "id", "probability", "lane_a", "lane_b", "a_us", "b_us", "t_min", "t_max", "status")
-} | {"total": 0}  # fmt: skip
+ARC = ("rule", "kind", "id", "probability", "lane_a", "lane_b", "a_us", "b_us", "t_min", "t_max", "status")
+NO_ARCS: dict[str, Any] = {name: [] for name in ARC} | {"total": 0}
 
 Reader = tuple[str, str, str]
 
@@ -31,7 +30,7 @@ class Found(Protocol):
     def arcs(
         self, from_us: int, to_us: int, most: int, rules: Sequence[str] | None
     ) -> tuple[list[dict[str, Any]], int]:
-        """The most probable results that overlap a time: rule, kind, id, probability, a, b (readings), t_min, t_max, status."""
+        """The most probable results that overlap a time, with a and b, their first and last reading; and how many there are."""
         ...
 
     def late(self, from_us: int, to_us: int, most: int) -> list[dict[str, Any]]:
@@ -137,7 +136,8 @@ def _by_tag(landed: LandedIndex, asked: Asked, late: list[dict[str, Any]]) -> di
     last = [int(max(np.asarray(rows["t_max"])[lane == number], default=0)) for number in range(len(page))]
     counts = [int(n) for n in cells.sum(axis=1)] if bars is None else _lengths(bars["lane"], len(page))
     return {
-        "exact": landed.summary().exact, "lanes_total": len(distinct), "place": lambda one: place.get(one.get("key") or "", -1),
+        "exact": landed.summary().exact, "lanes_total": len(distinct),
+        "place": lambda one: place.get(one.get("key") or "", -1),
         "lanes": [
             {"id": key, "label": key, "site": None, "gateway": None, "stream": None, "key": key, "readings": count,
              "frontier_us": None, "last_us": us}
@@ -174,7 +174,7 @@ def sparse(row: Any) -> list[int]:
     [1, 3, 3, 1]
     """
     at = np.flatnonzero(row)
-    return np.stack((at, row[at]), axis=1).ravel().tolist()  # type: ignore[no-any-return]
+    return np.stack((at, row[at]), axis=1).ravel().tolist()
 
 
 def _late_cells(late: list[dict[str, Any]], place: Any, lanes: int, asked: Asked) -> dict[str, Any]:

@@ -1,0 +1,90 @@
+"""The outputs of jobs below the places that `--results` names, and the batches of each that are new.
+
+A place is what a job has as --out (`pairs/RULE`, `matches`, `counts`, `verdicts/RULE` below it), or a folder of such. An
+output whose one batch was replaced as a whole (`--once`) is told as anew.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from whenabouts_cloud.dashboard.results.result_rows import KINDS
+from whenabouts_cloud.delivery.published import FOLDER, INPUT, folder_of, numbers_after
+from whenabouts_cloud.landing.store import Store
+
+MAX_OUTPUTS = 500
+BY_RULE = ("pairs", "verdicts")
+LATE = "_late"
+
+
+class Output(NamedTuple):
+    """An output of a job. name: its path below the place, as `pairs/handover`; kind: a value of KINDS."""
+
+    store: Store
+    name: str
+    kind: str
+
+
+def outputs_in(places: list[Store]) -> list[Output]:
+    """The outputs of these places, at most MAX_OUTPUTS."""
+    found: dict[str, Output] = {}
+    for place in places:
+        for store in (place, *(place.at_folder(one.name) for one in place.entries() if _may_be_place(one.name))):
+            for output in _of_job(store):
+                if len(found) < MAX_OUTPUTS:
+                    found.setdefault(output.store.uri, output)
+    return list(found.values())
+
+
+def _may_be_place(name: str) -> bool:
+    return name[:1] not in "._" and name not in KINDS and not name.startswith(FOLDER)
+
+
+def _of_job(store: Store) -> Iterator[Output]:
+    for unit in sorted({one.name for one in store.entries()} & set(KINDS)):
+        base = store.at_folder(unit)
+        names = {one.name for one in base.entries()}
+        if any(name.startswith(FOLDER) for name in names) or "_progress.json" in names or unit not in BY_RULE:
+            yield Output(base, unit, KINDS[unit])
+        if unit in BY_RULE:
+            for name in sorted(names):
+                if name[:1] not in "._" and not name.startswith(FOLDER):
+                    yield Output(base.at_folder(name), f"{unit}/{name}", KINDS[unit])
+
+
+class Batches:
+    """The batches of an output that are new: `since` the last call."""
+
+    def __init__(self, output: Output) -> None:
+        self.output = output
+        self._last = {"": -1, LATE: -1}
+        self._first: bytes | None = None  # of batch 0: another digest means that all was replaced
+        self._changed: dict[str, int | None] = {"": -1, LATE: -1}
+
+    def replaced(self) -> bool:
+        """True if the output is another one than before; its batches are new again."""
+        if self._last[""] != 0:  # an output of --once has one batch
+            return False
+        try:
+            first = self.output.store.read(f"{folder_of(0)}/{INPUT}")
+        except FileNotFoundError:
+            first = b""
+        if self._first is None or first == self._first:
+            self._first = first
+            return False
+        self._first = first
+        self._last, self._changed = {"": -1, LATE: -1}, {"": -1, LATE: -1}
+        return True
+
+    def new(self) -> list[tuple[str, Store, int]]:
+        """("" or LATE, folder, number) of each batch since the last call."""
+        found = []
+        for side in ("", LATE):
+            store = self.output.store.at_folder(side)
+            changed = store.changed_ns("")
+            if changed is not None and changed == self._changed[side]:
+                continue
+            for number in numbers_after(store, self._last[side]):
+                found.append((side, store.at_folder(folder_of(number)), number))
+                self._last[side] = number
+            self._changed[side] = changed
+        return found
