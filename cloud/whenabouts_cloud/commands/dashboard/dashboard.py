@@ -10,8 +10,11 @@ import click
 
 from whenabouts_cloud.commands.broker_options import credentials, optional_broker_options
 from whenabouts_cloud.commands.options import log_format_option, place
-from whenabouts_cloud.dashboard.board import Board
+from whenabouts_cloud.dashboard.board import Board, streams_of
+from whenabouts_cloud.dashboard.data.landed import LandedIndex
 from whenabouts_cloud.dashboard.questions.rule_book import RuleBook
+from whenabouts_cloud.dashboard.results.health_state import HealthState
+from whenabouts_cloud.dashboard.results.result_index import ResultIndex
 from whenabouts_cloud.dashboard.server.about import About
 from whenabouts_cloud.dashboard.server.access import LOGIN_BYTES, Logins
 from whenabouts_cloud.dashboard.server.app import Guard, site_of
@@ -113,7 +116,7 @@ def dashboard(
             landing.uri, tuple(store.uri for store in results), rule_file,
             None if broker is None else f"{broker[0]}:{broker[1]}", allow_publish, publishing,
         )  # fmt: skip
-        board = Board(rules=RuleBook(rule_file))
+        board = board_of(landing, results, rule_file)
         site = site_of(board, about, Guard(hosts, logins, serve_cert is not None))
         server = serving(site, *(None if file is None else str(file) for file in (serve_cert, serve_key)))
         shown = f"[{host}]" if ":" in host else host
@@ -121,6 +124,12 @@ def dashboard(
         click.echo(json.dumps({"address": url}) if as_json else f"Dashboard: {url}  (Ctrl-C ends it)")
         with orderly_end(server.stop, END_S), board:
             server.run([opened])
+
+
+def board_of(landing: Store, results: tuple[Store, ...], rule_file: Path | None) -> Board:
+    """The indices of a landing and of results, and the rules of a file."""
+    landed = LandedIndex(landing)
+    return Board(landed, ResultIndex(results), HealthState(landing), RuleBook(rule_file, lambda: streams_of(landed)))
 
 
 def _check_tls(cert_file: Path | None, key_file: Path | None) -> None:

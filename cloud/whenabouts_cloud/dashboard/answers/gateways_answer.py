@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from whenabouts_cloud.dashboard.data.lane_table import Lane
 from whenabouts_cloud.dashboard.data.landed import LandedIndex
+from whenabouts_cloud.dashboard.data.lane_table import Lane
 from whenabouts_cloud.dashboard.results.health_state import SERIES, HealthState
 from whenabouts_cloud.health.records import PARTS, Record
 
@@ -47,11 +47,13 @@ def _gateway(name: tuple[str, str], last: dict[str, Record], lanes: list[Lane], 
     condition = last.get("status", {}).get("condition") or ("unknown" if heard_us is None else "online")
     age_us = None if heard_us is None else now_us - heard_us
     stale = age_us is None or age_us > STALE_US
+    frontiers = [lane.frontier_us for lane in lanes if lane.frontier_us is not None]
     return {
         "site": name[0], "gateway": name[1], "condition": condition, "heard_us": heard_us, "age_us": age_us, "stale": stale,
         **{field: beat.get(field) for field in HEARTBEAT},
-        "frontier_us": max([lane.frontier_us for lane in lanes if lane.frontier_us is not None], default=beat.get("frontier_us")),
-        "boot": None if birth.get("boot") is None else str(birth["boot"]), "build": birth.get("build"), "group": birth.get("group"),
+        "frontier_us": max(frontiers, default=beat.get("frontier_us")),
+        "boot": None if birth.get("boot") is None else str(birth["boot"]), "build": birth.get("build"),
+        "group": birth.get("group"),
         "streams": _streams(birth.get("streams", []), lanes),
         "trouble": condition != "online" or stale or bool(beat.get("refused")) or bool(beat.get("invalid")),
     }  # fmt: skip

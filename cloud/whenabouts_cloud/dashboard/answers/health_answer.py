@@ -34,7 +34,8 @@ def health(
             for name, (record, history) in sorted(ingests.items())
         ],
         "dead_letters": {
-            "by_reason": [{"reason": reason, "count": count} for reason, count in reasons.most_common(100)], "letters": letters,
+            "by_reason": [{"reason": reason, "count": count} for reason, count in reasons.most_common(100)],
+            "letters": letters,
         },
         "landing": {} if summary is None else {
             "readings": summary.readings, "files": summary.files, "bytes": summary.bytes, "damaged": summary.damaged,

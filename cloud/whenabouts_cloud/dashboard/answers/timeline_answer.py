@@ -30,7 +30,7 @@ class Found(Protocol):
     def arcs(
         self, from_us: int, to_us: int, most: int, rules: Sequence[str] | None
     ) -> tuple[list[dict[str, Any]], int]:
-        """The most probable results that overlap a time, with a and b, their first and last reading; and how many there are."""
+        """The most probable results of a time, with a and b, their first and last reading; and how many there are."""
         ...
 
     def late(self, from_us: int, to_us: int, most: int) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import { formatLink, parseLink, VIEWS } from "./link.js";
 import { follow } from "./news.js";
 
 const MODULES = {
-    timeline: "./timeline.js",
+    timeline: "./timeline/view.js",
     gateways: "./gateways.js",
     rules: "./rules.js",
     "why-not": "./why_not.js",

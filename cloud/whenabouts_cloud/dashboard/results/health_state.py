@@ -105,11 +105,11 @@ class HealthState:
             thin(history)
             self._ingests[name] = (record if record["at_us"] >= last["at_us"] else last, history)
             return
-        name = (record["site"], record["gateway"])
-        if name not in self._gateways and len(self._gateways) >= MAX_GATEWAYS:
+        gateway = (record["site"], record["gateway"])
+        if gateway not in self._gateways and len(self._gateways) >= MAX_GATEWAYS:
             self.refused += 1
             return
-        self._gateways.setdefault(name, Gateway()).take(record)
+        self._gateways.setdefault(gateway, Gateway()).take(record)
 
 
 def thin(points: list[Any], most: int = HISTORY) -> None:

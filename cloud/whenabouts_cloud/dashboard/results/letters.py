@@ -44,8 +44,8 @@ def _letter(line: bytes) -> dict[str, Any] | None:
         payload = base64.b64decode(one["payload"])
         content, binary = _content(payload[:SHOWN_BYTES])
         return {
-            "at_us": int(one["landed_us"]), "topic": str(one["topic"]), "reason": str(one["reason"]), "text": str(one["text"]),
-            "size": int(one["bytes"]), "content": content, "binary": binary,
+            "at_us": int(one["landed_us"]), "topic": str(one["topic"]), "reason": str(one["reason"]),
+            "text": str(one["text"]), "size": int(one["bytes"]), "content": content, "binary": binary,
         }  # fmt: skip
     except (ValueError, KeyError, TypeError, RecursionError):
         return None

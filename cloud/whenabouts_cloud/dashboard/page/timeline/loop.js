@@ -2,7 +2,7 @@
 //
 // Who asked for less motion gets the end of a glide at once, and live steps once a second.
 
-import { bounded, spanOf } from "./timeline_window.js";
+import { bounded, spanOf } from "./window.js";
 
 const GLIDE_MS = 200;
 const FOLLOW_MS = 250; // live closes two thirds of what is missing in this time

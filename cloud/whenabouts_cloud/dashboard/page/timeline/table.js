@@ -1,7 +1,7 @@
 // The timeline as tables: its lanes with their counts, the readings that are drawn as bars, the results drawn as arcs.
 
-import { count, duration, NOTHING, percent, time } from "./format.js";
-import { labelOf } from "./timeline_labels.js";
+import { count, duration, NOTHING, percent, time } from "../format.js";
+import { labelOf } from "./labels.js";
 
 const MOST = 2000;
 

@@ -2,10 +2,10 @@
 //
 // `itemsOf` is the list; the page shows it as elements, the exported picture draws it.
 
-import { palette, ruleColour } from "./colours.js";
-import { count, shown } from "./format.js";
-import { levelsOf } from "./timeline_density.js";
-import { element } from "./timeline_parts.js";
+import { palette, ruleColour } from "../colours.js";
+import { count, shown } from "../format.js";
+import { levelsOf } from "./density.js";
+import { element } from "./parts.js";
 
 /** [{mark, text, colour}] for what a scene shows. */
 export function itemsOf(scene) {

@@ -4,7 +4,7 @@
 // then copies a strip a lane. More readings: a stronger colour and a taller column, by the logarithm of the count, so that
 // one reading is seen beside thousands. Late readings are a strip of their own along the lane's foot.
 
-import { palette } from "./colours.js";
+import { palette } from "../colours.js";
 
 export const LEVELS = 8;
 

@@ -1,11 +1,11 @@
 // Tiles: answers of the server that are wider than the view, so that a hand can move while the next one is on its way.
 //
-// A tile's columns are whole microseconds and begin at multiples of their width: counts do not flicker from tile to
-// tile. A question is asked at most every ASK_EVERY_MS, and ended when it is of no use for what is shown by then.
+// A tile's columns are a power of two of microseconds wide and begin at multiples of their width: counts do not flicker
+// from tile to tile, and the server, whose counts are kept in such stretches, answers exactly. A question is asked at most every ASK_EVERY_MS, and ended when it is of no use for what is shown by then.
 // MOST_TILES are kept: the page never holds more than a few screens.
 
-import { get, wasReplaced } from "./api.js";
-import { contains, spanOf } from "./timeline_window.js";
+import { get, wasReplaced } from "../api.js";
+import { contains, spanOf } from "./window.js";
 
 export const ASK_EVERY_MS = 150;
 export const REFRESH_EVERY_MS = 500;
@@ -14,13 +14,20 @@ export const LANES = 50; // a page of lanes
 const MOST_TILES = 6;
 const MOST_COLUMNS = 4000; // the server's limit
 const EARLY = 0.1; // of the view: the next tile is asked for before the edge of this one is seen
-const COARSEST = 1.6; // a tile with columns this much wider than a pixel is replaced by a finer one
 const RETRY_MS = 1000;
+
+/** The width of a column: about a pixel. */
+function columnFor(window, width_px) {
+    const span_us = spanOf(window);
+    const about_a_pixel = Math.round(Math.log2(Math.max(1, span_us / width_px)));
+    const few_enough = Math.ceil(Math.log2(Math.max(1, (2.4 * span_us) / MOST_COLUMNS)));
+    return 2 ** Math.max(0, about_a_pixel, few_enough);
+}
 
 /** The tile for a window: {from_us, to_us, px}, half a view more on each side, in columns of whole microseconds. */
 export function tileFor(window, width_px) {
     const span_us = spanOf(window);
-    const column_us = Math.max(1, Math.round(span_us / width_px), Math.ceil((2.4 * span_us) / MOST_COLUMNS));
+    const column_us = columnFor(window, width_px);
     const step_us = column_us * Math.max(1, Math.round(span_us / column_us / 8));
     const from_us = Math.floor((window.from_us - span_us / 2) / step_us) * step_us;
     const px = Math.max(1, Math.min(MOST_COLUMNS, Math.ceil((window.to_us + span_us / 2 - from_us) / column_us)));
@@ -31,7 +38,7 @@ export function tileFor(window, width_px) {
 export function serves(tile, window, width_px) {
     if (!contains(tile, window)) return false;
     if (tile.answer.bars !== null && tile.answer.arcs.total <= tile.answer.arcs.id.length) return true;
-    return spanOf(tile) / tile.px <= Math.max(1, (COARSEST * spanOf(window)) / width_px);
+    return spanOf(tile) / tile.px <= columnFor(window, width_px);
 }
 
 /**
@@ -80,7 +87,7 @@ export function tiles({ prepare, changed, failed }) {
     }
 
     function fine(tile, { window, width_px }) {
-        return spanOf(tile) / tile.px <= Math.max(1, (COARSEST * spanOf(window)) / width_px);
+        return spanOf(tile) / tile.px <= columnFor(window, width_px);
     }
 
     async function ask() {

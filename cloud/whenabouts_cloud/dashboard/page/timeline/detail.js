@@ -1,9 +1,9 @@
 // The panel of what was chosen: a reading with the parts of its stamp, its results and the true time; or a result.
 
-import { slot, wasReplaced } from "./api.js";
-import { duration, NOTHING, percent, shown, time } from "./format.js";
-import { button, element } from "./timeline_parts.js";
-import { fillTable } from "./table.js";
+import { slot, wasReplaced } from "../api.js";
+import { duration, NOTHING, percent, shown, time } from "../format.js";
+import { button, element } from "./parts.js";
+import { fillTable } from "../table.js";
 
 /** {element, reading(bar), result(arc, {ends}), hide(), shown} */
 export function detailPanel(actions) {

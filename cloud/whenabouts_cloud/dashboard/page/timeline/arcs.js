@@ -2,8 +2,8 @@
 //
 // Arcs of one colour and one opacity (of TEN) are one path: a few strokes a frame for five hundred arcs.
 
-import { ruleColour } from "./colours.js";
-import { arcCurve } from "./timeline_layout.js";
+import { ruleColour } from "../colours.js";
+import { arcCurve } from "./layout.js";
 
 const STEPS = 10;
 const LEAST_OPACITY = 0.15; // below it nobody sees that there is something to ask about

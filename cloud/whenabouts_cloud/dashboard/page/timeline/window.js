@@ -2,7 +2,7 @@
 //
 // Ends are numbers, not whole microseconds, while a hand moves them; `whole` rounds them for questions and links.
 
-import { DAY_US } from "./format.js";
+import { DAY_US } from "../format.js";
 
 export const LEAST_SPAN_US = 20; // at 0.02 us a pixel a number of our century has no more digits
 export const MOST_SPAN_US = 40 * 366 * DAY_US;

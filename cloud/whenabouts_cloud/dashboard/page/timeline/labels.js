@@ -2,9 +2,9 @@
 //
 // Names are foreign texts: controls are written as escapes, and the text is cut to its place by measuring.
 
-import { count, shown } from "./format.js";
-import { contextOf } from "./timeline_axis.js";
-import { laneTop, mostScroll, xOf } from "./timeline_layout.js";
+import { count, shown } from "../format.js";
+import { contextOf } from "./axis.js";
+import { laneTop, mostScroll, xOf } from "./layout.js";
 
 const LABEL_LETTERS = 60; // more do not fit
 

@@ -1,8 +1,8 @@
 // Readings in their lanes: as counts where they are many, else each as a bar as wide as its uncertainty.
 
-import { palette } from "./colours.js";
-import { densityImage, STRIP } from "./timeline_density.js";
-import { barBox, laneInside, xOf } from "./timeline_layout.js";
+import { palette } from "../colours.js";
+import { densityImage, STRIP } from "./density.js";
+import { barBox, laneInside, xOf } from "./layout.js";
 
 export function drawCounts(context, scene, lanes) {
     const { tile } = scene;

@@ -3,12 +3,12 @@
 // The loop reads nothing of the page's layout, groups rectangles by colour, and leaves out what is not seen. The scene is
 // a plain value, so the picture that is exported is drawn by the same code.
 
-import { palette } from "./colours.js";
-import { drawArcs } from "./timeline_arcs.js";
-import { ticksOf } from "./timeline_axis.js";
-import { drawBars, drawCounts } from "./timeline_bars.js";
-import { drawAxis, drawLabels, drawScrollBar } from "./timeline_labels.js";
-import { laneTop, xOf } from "./timeline_layout.js";
+import { palette } from "../colours.js";
+import { drawArcs } from "./arcs.js";
+import { ticksOf } from "./axis.js";
+import { drawBars, drawCounts } from "./bars.js";
+import { drawAxis, drawLabels, drawScrollBar } from "./labels.js";
+import { laneTop, xOf } from "./layout.js";
 
 /** Paints a scene ({window, size, geometry, scroll, tile, rules, chosen, now_us}) on a context in CSS pixels. */
 export function drawScene(context, scene) {

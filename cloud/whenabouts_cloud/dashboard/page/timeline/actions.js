@@ -1,13 +1,13 @@
 // What a hand, a key or a button does to the timeline: each is a small change of the model, then a frame.
 
-import { duration, shown, time } from "./format.js";
-import { chosenIndex, nextReading, resultOf } from "./timeline_choice.js";
-import { labelOf } from "./timeline_labels.js";
-import { barBox, laneAt, mostScroll, thingAt, usAt } from "./timeline_layout.js";
-import { pictureOf } from "./timeline_picture.js";
-import { barOf } from "./timeline_table.js";
-import { linesOf } from "./timeline_tip.js";
-import { around, bounded, panned, spanOf, zoomed } from "./timeline_window.js";
+import { duration, shown, time } from "../format.js";
+import { chosenIndex, nextReading, resultOf } from "./choice.js";
+import { labelOf } from "./labels.js";
+import { barBox, laneAt, mostScroll, thingAt, usAt } from "./layout.js";
+import { pictureOf } from "./picture.js";
+import { barOf } from "./table.js";
+import { linesOf } from "./tip.js";
+import { around, bounded, panned, spanOf, zoomed } from "./window.js";
 
 const LIVE_SPAN_US = 60_000_000; // of a first look at the present
 

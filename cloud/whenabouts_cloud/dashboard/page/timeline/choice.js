@@ -1,7 +1,7 @@
 // What is chosen on the timeline, by hand or by keys: a lane, a reading, a result.
 
-import { sameBar } from "./timeline_bars.js";
-import { barOf } from "./timeline_table.js";
+import { sameBar } from "./bars.js";
+import { barOf } from "./table.js";
 
 /** The index of the chosen bar in the tile at hand, or -1. */
 export function chosenIndex(tile, bar) {

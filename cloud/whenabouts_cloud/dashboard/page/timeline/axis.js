@@ -2,8 +2,8 @@
 //
 // The step is the smallest round one whose labels do not touch. Steps of months and more follow the calendar.
 
-import { clock, day, DAY_US, HOUR_US, MINUTE_US, MS_US, SECOND_US } from "./format.js";
-import { spanOf } from "./timeline_window.js";
+import { clock, day, DAY_US, HOUR_US, MINUTE_US, MS_US, SECOND_US } from "../format.js";
+import { spanOf } from "./window.js";
 
 const MONTH_US = 30.44 * DAY_US;
 

@@ -1,8 +1,8 @@
 // A few words beside the pointer, or beside the reading that was chosen with keys.
 
-import { count, counted, duration, percent, shown, time } from "./format.js";
-import { labelOf } from "./timeline_labels.js";
-import { element } from "./timeline_parts.js";
+import { count, counted, duration, percent, shown, time } from "../format.js";
+import { labelOf } from "./labels.js";
+import { element } from "./parts.js";
 
 /** {element, show(scene, thing, x, y), hide()} */
 export function tip() {

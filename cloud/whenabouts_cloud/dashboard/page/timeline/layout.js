@@ -3,7 +3,7 @@
 // Bars that overlap in time stand in rows of their lane (first row that is free, at most ROWS); rows depend on the
 // answer alone, so nothing jumps while a hand moves the time. Searching a point looks at each bar: at most 2000.
 
-import { spanOf } from "./timeline_window.js";
+import { spanOf } from "./window.js";
 
 export const LEAST_BAR_PX = 1.5;
 

@@ -1,9 +1,9 @@
 // The timeline's toolbar: what is shown in words, buttons for every move, what is filtered, and exports.
 
-import { address } from "./api.js";
-import { duration, shown, span } from "./format.js";
-import { button, element, menu } from "./timeline_parts.js";
-import { spanOf, whole } from "./timeline_window.js";
+import { address } from "../api.js";
+import { duration, shown, span } from "../format.js";
+import { button, element, menu } from "./parts.js";
+import { spanOf, whole } from "./window.js";
 
 const SEARCH_AFTER_MS = 300;
 

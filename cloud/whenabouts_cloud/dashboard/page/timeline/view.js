@@ -4,24 +4,24 @@
 // and tell it. The canvas tells its geometry in data attributes: data-from, data-to (us), data-left, data-right,
 // data-top, data-lane-height, data-scroll (CSS pixels), data-state ("loading" | "ready"), data-table ("old" | "ready").
 
-import { palette } from "./colours.js";
-import { count, HOUR_US, MINUTE_US, percent, shown } from "./format.js";
-import { wholeNumber } from "./link.js";
-import { tableBehind } from "./table.js";
-import { actionsOf } from "./timeline_actions.js";
-import { detailPanel } from "./timeline_detail.js";
-import { drawScene } from "./timeline_draw.js";
-import { emptyText } from "./timeline_empty.js";
-import { listen } from "./timeline_input.js";
-import { geometryOf, mostScroll, prepare } from "./timeline_layout.js";
-import { legend } from "./timeline_legend.js";
-import { loop } from "./timeline_loop.js";
-import { button, element } from "./timeline_parts.js";
-import { tablesOf } from "./timeline_table.js";
-import { LANES, REFRESH_EVERY_MS, tiles } from "./timeline_tiles.js";
-import { tip } from "./timeline_tip.js";
-import { toolbar } from "./timeline_toolbar.js";
-import { around, bounded, spanOf, whole } from "./timeline_window.js";
+import { palette } from "../colours.js";
+import { count, HOUR_US, MINUTE_US, percent, shown } from "../format.js";
+import { wholeNumber } from "../link.js";
+import { tableBehind } from "../table.js";
+import { actionsOf } from "./actions.js";
+import { detailPanel } from "./detail.js";
+import { drawScene } from "./draw.js";
+import { emptyText } from "./empty.js";
+import { listen } from "./input.js";
+import { geometryOf, mostScroll, prepare } from "./layout.js";
+import { legend } from "./legend.js";
+import { loop } from "./loop.js";
+import { button, element } from "./parts.js";
+import { tablesOf } from "./table.js";
+import { LANES, REFRESH_EVERY_MS, tiles } from "./tiles.js";
+import { tip } from "./tip.js";
+import { toolbar } from "./toolbar.js";
+import { around, bounded, spanOf, whole } from "./window.js";
 
 const SETTLED_MS = 300; // without a move: the link and the tables follow
 const FAR_REFRESH_EVERY_MS = 5000; // of a window that new readings hardly reach

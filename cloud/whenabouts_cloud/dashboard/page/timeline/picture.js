@@ -1,9 +1,9 @@
 // The view as a PNG file: a title, the picture as it is seen, a legend. Twice the size, so that it can be printed.
 
-import { palette } from "./colours.js";
-import { shown, span } from "./format.js";
-import { drawScene } from "./timeline_draw.js";
-import { itemsOf } from "./timeline_legend.js";
+import { palette } from "../colours.js";
+import { shown, span } from "../format.js";
+import { drawScene } from "./draw.js";
+import { itemsOf } from "./legend.js";
 
 const RATIO = 2;
 const TITLE_PX = 48;
