@@ -2,7 +2,7 @@
 
 import { slot, wasReplaced } from "../api.js";
 import { duration, NOTHING, percent, shown, time } from "../format.js";
-import { button, element } from "./parts.js";
+import { button, element } from "../parts.js";
 import { fillTable } from "../table.js";
 
 /** {element, reading(bar), result(arc, {ends}), hide(), shown} */

@@ -1,7 +1,7 @@
 // What stands in the timeline's place while there is nothing to draw: what is missing, and what to do.
 
 import { percent, shown } from "../format.js";
-import { element } from "./parts.js";
+import { element } from "../parts.js";
 
 /** An element for an overview without readings; null for an overview that has some. */
 export function emptyText(overview) {

@@ -5,7 +5,7 @@
 import { palette, ruleColour } from "../colours.js";
 import { count, shown } from "../format.js";
 import { levelsOf } from "./density.js";
-import { element } from "./parts.js";
+import { element } from "../parts.js";
 
 /** [{mark, text, colour}] for what a scene shows. */
 export function itemsOf(scene) {

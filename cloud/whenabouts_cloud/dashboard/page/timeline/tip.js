@@ -2,7 +2,7 @@
 
 import { count, counted, duration, percent, shown, time } from "../format.js";
 import { labelOf } from "./labels.js";
-import { element } from "./parts.js";
+import { element } from "../parts.js";
 
 /** {element, show(scene, thing, x, y), hide()} */
 export function tip() {

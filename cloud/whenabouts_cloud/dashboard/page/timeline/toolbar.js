@@ -2,7 +2,7 @@
 
 import { address } from "../api.js";
 import { duration, shown, span } from "../format.js";
-import { button, element, menu } from "./parts.js";
+import { button, element, menu } from "../parts.js";
 import { spanOf, whole } from "./window.js";
 
 const SEARCH_AFTER_MS = 300;

@@ -16,7 +16,7 @@ import { listen } from "./input.js";
 import { geometryOf, mostScroll, prepare } from "./layout.js";
 import { legend } from "./legend.js";
 import { loop } from "./loop.js";
-import { button, element } from "./parts.js";
+import { button, element } from "../parts.js";
 import { tablesOf } from "./table.js";
 import { LANES, REFRESH_EVERY_MS, tiles } from "./tiles.js";
 import { tip } from "./tip.js";
