@@ -1,4 +1,4 @@
-"""The dashboard as a process: its address, its end, its return after a kill, and its doors."""
+"""`whenabouts_cloud.commands.dashboard.dashboard` as a process: its address, its end, its return after a kill, its doors."""
 
 import json
 import signal
