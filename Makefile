@@ -24,7 +24,7 @@ FOLDER ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-deep fuzz audit sbom lint types docs bench bench-edge bench-correlation bench-cep bench-latwin bench-spark bench-scale bench-year broker test-programs lock clean seed-is-a-number
+.PHONY: help setup demo test test-deep fuzz audit sbom lint types docs bench bench-edge bench-correlation bench-cep bench-latwin bench-spark bench-scale bench-year bench-dashboard broker test-programs lock clean seed-is-a-number
 
 help:  ## Show these targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -103,6 +103,9 @@ bench-scale: setup  ## Measure jobs over 10^6, 10^7 and 10^8 readings: time, mem
 
 bench-year: setup  ## Measure a landing as it is after a year: files, sizes, triggers, merging, deleting. Takes two minutes.
 	@$(BIN)/python tests/bench/bench_year.py
+
+bench-dashboard: setup test-programs  ## Measure the dashboard in Chromium: a day of 10^8 readings, 10 000 a second live, idle. MINUTES=10, keeps 1 GB in .bench
+	@$(BIN)/python tests/bench/bench_dashboard.py --minutes $(if $(filter file,$(origin MINUTES)),10,$(MINUTES))
 
 bench-latwin: setup  ## Measure windows over groups beside the paper's algorithm, the same answers checked.
 	@for bench in latwin latwin_detector latwin_walk latwin_spark; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done

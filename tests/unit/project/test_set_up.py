@@ -61,9 +61,14 @@ def test_the_demonstration_installs_no_tools_of_a_workshop():
     assert set(set_up.split(ALL)) >= WORKSHOP
 
 
+def for_every_machine(lock):
+    """The entries of a lock file by package, without the machines that they are for."""
+    return {name: re.sub(r" ; [^\\\n]*", "", entry) for name, entry in set_up.split(lock).items()}
+
+
 def test_the_small_lock_is_a_part_of_the_large_one():
     """Equal versions with equal hashes: packages of the demonstration stay when the rest is installed."""
-    assert set_up.split(DEMO).items() <= set_up.split(ALL).items()
+    assert for_every_machine(DEMO).items() <= for_every_machine(ALL).items()
 
 
 @pytest.mark.parametrize("lock", [DEMO, ALL])

@@ -34,7 +34,7 @@ Example:
 """
 
 
-@click.command("dashboard", epilog=EXAMPLE, hidden=True)  # until its page shows what has landed
+@click.command("dashboard", epilog=EXAMPLE)
 @click.option(
     "--landing", required=True, type=place(must_exist=False), envvar="WHENABOUTS_LANDING", show_envvar=True,
     help="Folder or URI the ingest lands readings in, such as s3://bucket/landing.",

@@ -45,7 +45,7 @@ def health(
         "lag": {
             "landed_us": None if summary is None or summary.latest_landed_us is None else now_us - summary.latest_landed_us,
             "queries": [{"name": query["name"], "rule": rule, "behind_us": behind} for query in queries
-                        for rule, behind in _behind(query, summary.latest_landed_us if summary else None)],
+                        for rule, behind in _behind(query, summary.last_us if summary else None)],
         },
     }  # fmt: skip
 
@@ -58,7 +58,7 @@ def _letters(landing: Store) -> list[dict[str, Any]]:
 
 
 def _behind(query: dict[str, Any], latest_us: int | None) -> list[tuple[str, int]]:
-    """How far the slowest stream of each rule is behind what has landed last."""
+    """How far the slowest stream of each rule is complete behind the newest stamp."""
     found = []
     for rule, figures in list(query["rules"].items())[:100]:
         streams = figures.get("streams_us") if isinstance(figures, dict) else None

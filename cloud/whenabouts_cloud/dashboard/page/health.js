@@ -93,7 +93,7 @@ function landing({ landing: found }) {
 function lag({ lag: found }) {
     return {
         caption: `Lag: the newest reading landed ${found.landed_us === null ? "never" : ago(found.landed_us)}`,
-        columns: [{ title: "Query", heads: true }, { title: "Rule" }, number("Its frontier behind the newest landing")],
+        columns: [{ title: "Query", heads: true }, { title: "Rule" }, number("Complete until, before the newest stamp")],
         rows: found.queries.map((one) => [one.name, one.rule, duration(one.behind_us)]),
     };
 }
