@@ -63,7 +63,7 @@ def test_the_demonstration_installs_no_tools_of_a_workshop():
 
 def for_every_machine(lock):
     """The entries of a lock file by package, without the machines that they are for."""
-    return {name: re.sub(r" ; [^\\\n]*", "", entry) for name, entry in set_up.split(lock).items()}
+    return {name: re.sub(r" ; [^\\\n]*", " ", entry) for name, entry in set_up.split(lock).items()}
 
 
 def test_the_small_lock_is_a_part_of_the_large_one():

@@ -28,7 +28,7 @@ def gateways(health: HealthState, landed: LandedIndex | None, now_us: int) -> di
         lanes.setdefault((lane.site, lane.gateway), []).append(lane)
     known = health.gateways()
     rows = [_gateway(name, known.get(name, {}), lanes.get(name, []), now_us) for name in {**known, **lanes}]
-    rows.sort(key=lambda one: (not one["trouble"], one["site"], one["gateway"]))
+    rows.sort(key=lambda one: (-one["trouble"], one["site"], one["gateway"]))
     return {"now_us": now_us, "total": len(rows), "gateways": rows[:MOST]}
 
 
@@ -55,7 +55,7 @@ def _gateway(name: tuple[str, str], last: dict[str, Record], lanes: list[Lane], 
         "boot": None if birth.get("boot") is None else str(birth["boot"]), "build": birth.get("build"),
         "group": birth.get("group"),
         "streams": _streams(birth.get("streams", []), lanes),
-        "trouble": condition != "online" or stale or bool(beat.get("refused")) or bool(beat.get("invalid")),
+        "trouble": 2 if condition != "online" or stale else 1 if beat.get("refused") or beat.get("invalid") else 0,
     }  # fmt: skip
 
 

@@ -57,21 +57,13 @@ class Batches:
     def __init__(self, output: Output) -> None:
         self.output = output
         self._last = {"": -1, LATE: -1}
-        self._first: bytes | None = None  # of batch 0: another digest means that all was replaced
+        self._first = b""  # of batch 0: another digest means that all was replaced
         self._changed: dict[str, int | None] = {"": -1, LATE: -1}
 
     def replaced(self) -> bool:
         """True if the output is another one than before; its batches are new again."""
-        if self._last[""] != 0:  # an output of --once has one batch
+        if self._last[""] != 0 or self._input() == self._first:  # an output of --once has one batch
             return False
-        try:
-            first = self.output.store.read(f"{folder_of(0)}/{INPUT}")
-        except FileNotFoundError:
-            first = b""
-        if self._first is None or first == self._first:
-            self._first = first
-            return False
-        self._first = first
         self._last, self._changed = {"": -1, LATE: -1}, {"": -1, LATE: -1}
         return True
 
@@ -86,5 +78,14 @@ class Batches:
             for number in numbers_after(store, self._last[side]):
                 found.append((side, store.at_folder(folder_of(number)), number))
                 self._last[side] = number
+                if not side and number == 0:
+                    self._first = self._input()
             self._changed[side] = changed
         return found
+
+    def _input(self) -> bytes:
+        """What the first batch says of its input."""
+        try:
+            return self.output.store.read(f"{folder_of(0)}/{INPUT}")
+        except FileNotFoundError:
+            return b""
