@@ -42,7 +42,12 @@ def hostile(tmp_path_factory):
     health.mkdir(parents=True)
     records = [
         birth(Birth(SITE, GATEWAY, 1, [(STREAM, "tag", "<b>C</b>", 1, 1, 1, 1, 1, 1)], build=MARKUP[0]), EPOCH_US),
-        heartbeat(Heartbeat(SITE, GATEWAY, 1, EPOCH_US, published={}, clock_source=MARKUP[1]), EPOCH_US),
+        heartbeat(
+            Heartbeat(
+                SITE, GATEWAY, 1, EPOCH_US, published={}, clock_state="bounded", bound_us=5, clock_source=MARKUP[1]
+            ),
+            EPOCH_US,
+        ),
         ingest(MARKUP[2], EPOCH_US, {"landed": 1}, {MARKUP[0]: 3}, True),
     ]
     (health / "part-0-0000.jsonl").write_bytes(b"".join(map(line_of, records)))

@@ -18,8 +18,14 @@ from urllib.parse import urlsplit
 
 from support.child import environment
 from support.waiting import until
+from whenabouts_cloud.dashboard.board import Board
+from whenabouts_cloud.dashboard.data.landed import LandedIndex
+from whenabouts_cloud.dashboard.questions.rule_book import RuleBook
+from whenabouts_cloud.dashboard.results.health_state import HealthState
+from whenabouts_cloud.dashboard.results.result_index import ResultIndex
 from whenabouts_cloud.dashboard.server.app import Site
 from whenabouts_cloud.dashboard.server.serving import Serving, listening, serving
+from whenabouts_cloud.landing.store import Store
 
 LIMIT_S = 60.0
 COMMAND = [sys.executable, "-m", "whenabouts_cloud.cli", "dashboard"]
@@ -147,6 +153,12 @@ def in_thread(
         server.stop()
         thread.join(LIMIT_S)
     assert not thread.is_alive()
+
+
+def board_over(landing: Path | str = "/nowhere", rules: Path | None = None) -> Board:
+    """A board over a landing, without results."""
+    store = Store.at(landing)
+    return Board(LandedIndex(store), ResultIndex(()), HealthState(store), RuleBook(rules))
 
 
 def _answers(dashboard: Served) -> bool:

@@ -2,10 +2,8 @@
 
 import pytest
 
-from support.browser.served import in_thread
+from support.browser.served import board_over, in_thread
 from support.cloud.landing import EPOCH_US, land, reading
-from whenabouts_cloud.dashboard.board import Board
-from whenabouts_cloud.dashboard.questions.rule_book import RuleBook
 from whenabouts_cloud.dashboard.server.about import About
 from whenabouts_cloud.dashboard.server.app import Guard, site_of
 from whenabouts_cloud.dashboard.server.asked import MAX_KEY
@@ -22,7 +20,10 @@ def dashboard(tmp_path_factory):
     times = [EPOCH_US, EPOCH_US + 10 * S]
     land(folder / "landing", [reading("gw", n, "dock/tags", "k", t, t + 1000) for n, t in enumerate(times)])
     about = About(str(folder / "landing"), (), folder / "rules.wa")
-    with Board(rules=RuleBook(folder / "rules.wa")) as board, in_thread(site_of(board, about, Guard())) as made:
+    with (
+        board_over(folder / "landing", folder / "rules.wa") as board,
+        in_thread(site_of(board, about, Guard())) as made,
+    ):
         yield made
 
 

@@ -5,8 +5,7 @@ import base64
 import pytest
 
 from support.browser.certificate import self_signed
-from support.browser.served import in_thread
-from whenabouts_cloud.dashboard.board import Board
+from support.browser.served import board_over, in_thread
 from whenabouts_cloud.dashboard.server import access
 from whenabouts_cloud.dashboard.server.about import About
 from whenabouts_cloud.dashboard.server.access import HEADERS, MAX_ADDRESSES, MOST_WRONG, WINDOW_S, Logins, WrongLogins
@@ -26,7 +25,7 @@ def bearer(token: str) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def plain():
     """A dashboard without a login."""
-    with in_thread(site_of(Board(), About("/landing"), Guard())) as made:
+    with in_thread(site_of(board_over(), About("/landing"), Guard())) as made:
         yield made
 
 
@@ -45,7 +44,7 @@ def quick(monkeypatch):
 @pytest.fixture
 def with_token(tls, quick):
     """A dashboard that wants a token, by TLS, at any name."""
-    with in_thread(site_of(Board(), About("/landing"), Guard(None, Logins(TOKEN), True)), tls=tls) as made:
+    with in_thread(site_of(board_over(), About("/landing"), Guard(None, Logins(TOKEN), True)), tls=tls) as made:
         yield made
 
 
@@ -53,7 +52,7 @@ def with_token(tls, quick):
 def with_users(tls, quick):
     """A dashboard that wants a user with a password."""
     logins = Logins(None, [b"ada:enchantress", "bo:grüße an alle".encode()])
-    with in_thread(site_of(Board(), About("/landing"), Guard(None, logins, True)), tls=tls) as made:
+    with in_thread(site_of(board_over(), About("/landing"), Guard(None, logins, True)), tls=tls) as made:
         yield made
 
 

@@ -2,10 +2,8 @@
 
 import pytest
 
-from support.browser.served import in_thread
+from support.browser.served import board_over, in_thread
 from support.waiting import until
-from whenabouts_cloud.dashboard.board import Board
-from whenabouts_cloud.dashboard.questions.rule_book import RuleBook
 from whenabouts_cloud.dashboard.server.about import About
 from whenabouts_cloud.dashboard.server.app import Guard, site_of
 from whenabouts_cloud.dashboard.server.shown import VIEWS
@@ -18,7 +16,7 @@ def dashboard(tmp_path_factory):
     """A dashboard with a rule file."""
     file = tmp_path_factory.mktemp("rules") / "rules.wa"
     file.write_text(RULES)
-    with Board(rules=RuleBook(file)) as board, in_thread(site_of(board, About("/landing", (), file), Guard())) as made:
+    with board_over(rules=file) as board, in_thread(site_of(board, About("/landing", (), file), Guard())) as made:
         until(lambda: made.get("/api/rules").json["rules"], "the rules to be explained")
         yield made
 
