@@ -36,6 +36,7 @@ def read_of(section, key):
 
 def test_a_reading_that_lands_appears_without_a_reload(page, landing, tmp_path):
     """In the picture's table and in the figures of the header."""
+    page.watched.server_may_end = True  # it does at the end, before the page
     with served(landing, tmp_path) as dashboard:
         section = opened(page, dashboard.url, f"timeline?live=1&span={60 * MICRO}")
         read_of(section, "first")
@@ -62,6 +63,7 @@ def test_after_a_kill_the_page_says_so_and_goes_on_when_the_server_is_back(page,
 
 def test_ten_thousand_readings_a_second_are_all_counted_while_the_page_moves(page, landing, tmp_path):
     """The lane's number is that of all that landed, and no mistake is made meanwhile."""
+    page.watched.server_may_end = True  # it does at the end, before the page
     with served(landing, tmp_path) as dashboard:
         section = opened(page, dashboard.url, f"timeline?live=1&span={300 * MICRO}")
         canvas = settled(section)

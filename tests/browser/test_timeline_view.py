@@ -175,8 +175,12 @@ def test_a_click_on_a_bar_opens_its_reading(page, known):
     panel = section.locator("aside")
     panel.get_by_text(KEYS[2]).first.wait_for(timeout=LIMIT_MS)
     text = panel.inner_text()
-    for part in ("gw-1", "handover", text_of(row["t_min"]), text_of(row["t_max"]), text_of(known_run.true_us(DOCK, 2))):
-        assert part in text
+    for part in (
+        "gw-1",
+        "handover",
+        *(text_of(us)[:-3] for us in (row["t_min"], row["t_max"], known_run.true_us(DOCK, 2))),
+    ):
+        assert part in text, text
     assert re.search(r"clock", text, re.I)
     assert re.search(r"wire", text, re.I)
 

@@ -196,6 +196,7 @@ export function view(section, app) {
         const { left, right } = geometryOf(model.size, 1);
         model.width_px = right - left;
         frames.dirty();
+        if (visible && model.window !== null) draw(); // before the next picture: a canvas that changed its size is empty
     }
 
     /** Where live readings are now: this moment, or the last stamp of what landed long ago. */
