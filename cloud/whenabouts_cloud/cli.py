@@ -7,6 +7,7 @@ try:
     from whenabouts_cloud.commands.check import check
     from whenabouts_cloud.commands.correlate import correlate
     from whenabouts_cloud.commands.dashboard.dashboard import dashboard
+    from whenabouts_cloud.commands.dashboard.plot import plot
     from whenabouts_cloud.commands.experiments import experiments
     from whenabouts_cloud.commands.explain import explain
     from whenabouts_cloud.commands.importing import imports
@@ -51,6 +52,7 @@ for command in (
     latwin,
     run_all,
     dashboard,
+    plot,
     why_not_command,
     imports,
     experiments,

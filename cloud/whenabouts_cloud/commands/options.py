@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,6 +10,7 @@ import click
 
 from whenabouts_cloud.delivery.targets import chosen
 from whenabouts_cloud.delivery.uri import TargetError
+from whenabouts_cloud.frontier.times import INT64_MAX
 from whenabouts_cloud.landing.store import Store
 from whenabouts_protocol.logs import FORMATS
 
@@ -185,3 +187,23 @@ def job_options(unit: str) -> Callable[[Command], Command]:
         return command
 
     return decorate
+
+
+def time_us(text: str, name: str = "TIME") -> int:
+    """Microseconds since 1970 UTC.
+
+    Raises:
+        click.UsageError: it is no time; `name` is what the command calls it.
+    """
+    try:
+        return min(max(int(text), -INT64_MAX), INT64_MAX)
+    except ValueError:
+        pass
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(
+            f"{name}: found {text!r}, expected ISO 8601 such as 2026-11-20T18:05:00Z, or microseconds since 1970"
+        ) from None
+    zoned = time if time.tzinfo else time.replace(tzinfo=UTC)
+    return (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

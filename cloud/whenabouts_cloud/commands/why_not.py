@@ -5,14 +5,12 @@ Exit 0 with any explanation, 1 if the landing cannot be read, 2 on wrong usage.
 """
 
 import json
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
 
 from whenabouts_cloud.commands.options import landing_option, place, rule_name_option
 from whenabouts_cloud.display_time import headline, shown
-from whenabouts_cloud.frontier.times import INT64_MAX
 from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.rules import Rule, RuleError, load_rules
 
@@ -45,7 +43,7 @@ def why_not_command(key: str, time: str, landing: Store, rule_file: Path, rule_n
     from whenabouts_cloud.why_not.answer import why_not  # loads numba
     from whenabouts_cloud.why_not.around import TooManyReadingsError
 
-    rule, time_us = _rule(rule_file, rule_name), _time_us(time)
+    rule, time_us = _rule(rule_file, rule_name), time_us(time)
     try:
         answer = why_not(landing, rule, key, time_us)
     except (TooManyReadingsError, OSError) as error:
@@ -66,18 +64,3 @@ def _rule(file: Path, name: str | None) -> Rule:
         raise click.UsageError(str(error)) from None
     except LookupError as error:
         raise click.UsageError(f"--rule-name: {error} in {file}") from None
-
-
-def _time_us(text: str) -> int:
-    try:
-        return min(max(int(text), -INT64_MAX), INT64_MAX)
-    except ValueError:
-        pass
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.UsageError(
-            f"TIME: found {text!r}, expected ISO 8601 such as 2026-11-20T18:05:00Z, or microseconds since 1970"
-        ) from None
-    zoned = time if time.tzinfo else time.replace(tzinfo=UTC)
-    return (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

@@ -24,6 +24,7 @@ from whenabouts_cloud.dashboard.server.about import About
 from whenabouts_cloud.dashboard.server.access import Access, Logins, refusal
 from whenabouts_cloud.dashboard.server.asked import Questions
 from whenabouts_cloud.dashboard.server.bodies import BodyError
+from whenabouts_cloud.dashboard.server.exports import exports
 from whenabouts_cloud.dashboard.server.news import MAX_STREAMS, News
 from whenabouts_cloud.dashboard.server.page_files import INDEX, page_files, respond
 from whenabouts_cloud.dashboard.server.parameters import ParameterError
@@ -82,6 +83,7 @@ def site_of(board: Board, about: About, guard: Guard) -> Site:
         Route("/page/{name:path}", page, methods=["GET"]),
         Route("/api/news", stream, methods=["GET"]),
         *(Route(f"/api/{name}", _endpoint(view, board, about), methods=["GET"]) for name, view in VIEWS.items()),
+        *(Route(path, export, methods=["GET"]) for path, export in exports(board)),
         *(Route(path, ask, methods=[method]) for path, method, ask in Questions(board, about, asker).routes()),
     ]
     app = Starlette(
