@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from whenabouts_cloud.commands.options import landing_option, place, rule_name_option
+from whenabouts_cloud.commands.options import landing_option, place, rule_name_option, time_us
 from whenabouts_cloud.display_time import headline, shown
 from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.rules import Rule, RuleError, load_rules
@@ -43,16 +43,16 @@ def why_not_command(key: str, time: str, landing: Store, rule_file: Path, rule_n
     from whenabouts_cloud.why_not.answer import why_not  # loads numba
     from whenabouts_cloud.why_not.around import TooManyReadingsError
 
-    rule, time_us = _rule(rule_file, rule_name), time_us(time)
+    rule, at_us = _rule(rule_file, rule_name), time_us(time)
     try:
-        answer = why_not(landing, rule, key, time_us)
+        answer = why_not(landing, rule, key, at_us)
     except (TooManyReadingsError, OSError) as error:
         raise click.ClickException(f"--landing {landing.uri}: {' '.join(str(error).split())}") from None
     if as_json:
         click.echo(json.dumps(answer.json()))
         return
     said = answer.lines()
-    click.echo(f"rule {rule.name}, key {shown(key)}, around {headline(time_us, 'auto')}: {said[0]}")
+    click.echo(f"rule {rule.name}, key {shown(key)}, around {headline(at_us, 'auto')}: {said[0]}")
     for line in said[1:]:
         click.echo(shown(line))
 

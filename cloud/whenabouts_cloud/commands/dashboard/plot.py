@@ -4,8 +4,7 @@ from pathlib import Path
 
 import click
 
-from whenabouts_cloud.commands.options import place
-from whenabouts_cloud.commands.times import time_us
+from whenabouts_cloud.commands.options import place, time_us
 from whenabouts_cloud.dashboard.answers.timeline_answer import Asked, timeline
 from whenabouts_cloud.dashboard.data.landed import LandedIndex
 from whenabouts_cloud.dashboard.picture.timeline_picture import THEMES
@@ -19,7 +18,7 @@ SLICE_S = 0.5
 
 EXAMPLE = """\b
 Example:
-  whenabouts-cloud plot --landing landing --results results --from 2026-11-26T13:20:00Z --to 2026-11-26T13:21:00Z timeline.svg
+  whenabouts-cloud plot --landing landing --results results --from 2026-11-26T13:20Z --to 2026-11-26T13:21Z timeline.svg
 """
 
 
@@ -86,11 +85,14 @@ def _read(landing: Store, results: tuple[Store, ...]) -> tuple[LandedIndex, Resu
         raise click.BadParameter(
             f"found nothing at {landing.uri}, expected the folder of readings", param_hint="--landing"
         )
-    with progress("reading") as report:
+    done = 0
+    with progress("landing", 100, "%") as advance:
         while landed.follow(SLICE_S):
-            report(f"{100 * landed.summary().counted:.0f} % of the landing")
-        while found.follow(SLICE_S):
-            report("results")
+            advance((now := int(100 * landed.summary().counted)) - done)
+            done = now
+        advance(100 - done)
+    while found.follow(SLICE_S):
+        pass
     for problem in (*landed.summary().problems, *found.problems()):
         click.echo(f"warning: {problem}", err=True)
     return landed, found
