@@ -5,6 +5,7 @@
     LANDING/_ahead/hour=2026-01-31T17/part-00000044.parquet     side output: readings that begin in the future
     LANDING/_health/hour=2026-01-31T17/part-*.jsonl             what gateways and the ingest reported about themselves
     LANDING/_dead/, _ingest/, _damaged/                         dead letters; the ingest's own; records of repairs
+    LANDING/_truth.jsonl                                        true times of readings, where a simulation has written them
     LANDING/_compacted                                          how far small files are merged
     LANDING/ingest=NAME/...                                     the same for each ingest that has a name: a part
 

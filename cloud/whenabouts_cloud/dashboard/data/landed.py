@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whenabouts_cloud.dashboard.data.blocks import Block, blocks_of, read_block
 from whenabouts_cloud.dashboard.data.density import Density
 from whenabouts_cloud.dashboard.data.lane_table import MAX_LANES, Lane, LaneTable
 from whenabouts_cloud.dashboard.data.readings_in import KeptMiddles, middles_of, overlapping_rows
+from whenabouts_cloud.dashboard.data.row_groups import Block, blocks_of, read_block
 from whenabouts_cloud.dashboard.data.truth_file import TruthFile
 from whenabouts_cloud.landing.files import DamagedFileError
 from whenabouts_cloud.landing.history import History, Offset, Piece, frontiers_of, readings_of

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whenabouts_cloud.dashboard.data.blocks import Block, read_block
+from whenabouts_cloud.dashboard.data.row_groups import Block, read_block
 from whenabouts_cloud.landing.scan import encoded
 from whenabouts_cloud.landing.store import Store
 

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 from support.cloud.landing import EPOCH_US, land, reading
-from whenabouts_cloud.dashboard.data.blocks import blocks_of
 from whenabouts_cloud.dashboard.data.readings_in import KeptMiddles, middles_of, overlapping_rows
+from whenabouts_cloud.dashboard.data.row_groups import blocks_of
 from whenabouts_cloud.landing.history import everything, readings_of
 from whenabouts_cloud.landing.store import Store
 

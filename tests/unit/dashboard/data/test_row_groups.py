@@ -3,7 +3,7 @@
 import pytest
 
 from support.cloud.landing import EPOCH_US, land, reading
-from whenabouts_cloud.dashboard.data.blocks import blocks_of, read_block
+from whenabouts_cloud.dashboard.data.row_groups import blocks_of, read_block
 from whenabouts_cloud.landing.files import DamagedFileError
 from whenabouts_cloud.landing.history import Piece, everything, readings_of
 from whenabouts_cloud.landing.store import Store
