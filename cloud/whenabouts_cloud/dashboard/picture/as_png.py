@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from PIL import Image, ImageColor, ImageDraw, ImageFont
 
-from whenabouts_cloud.dashboard.picture.shapes import Curve, Line, Picture, Rect, Shape, Text
+from whenabouts_cloud.dashboard.picture.picture_shapes import Curve, Line, Picture, Rect, Shape, Text
 
 SCALE = 2  # dots a pixel: sharp on screens of today and in print
 STEPS = 24  # straight pieces of a curve

@@ -3,7 +3,7 @@
 import re
 from xml.etree import ElementTree as ET
 
-from whenabouts_cloud.dashboard.picture.shapes import Curve, Line, Picture, Rect, Shape, Text
+from whenabouts_cloud.dashboard.picture.picture_shapes import Curve, Line, Picture, Rect, Shape, Text
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

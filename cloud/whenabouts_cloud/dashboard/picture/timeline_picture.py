@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from whenabouts_cloud.dashboard.picture.axis_ticks import label, ticks
-from whenabouts_cloud.dashboard.picture.shapes import Curve, Line, Picture, Rect, Shape, Text
+from whenabouts_cloud.dashboard.picture.picture_shapes import Curve, Line, Picture, Rect, Shape, Text
 from whenabouts_cloud.display_time import headline, shown
 
 LEFT, TOP, RIGHT, BOTTOM = 210, 46, 12, 30

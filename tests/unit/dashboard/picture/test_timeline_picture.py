@@ -14,7 +14,7 @@ from whenabouts_cloud.dashboard.answers import timeline_answer
 from whenabouts_cloud.dashboard.answers.timeline_answer import Asked, timeline
 from whenabouts_cloud.dashboard.data.landed import LandedIndex
 from whenabouts_cloud.dashboard.picture import as_png, as_svg, table_files, view_file
-from whenabouts_cloud.dashboard.picture.shapes import Curve, Rect, Text
+from whenabouts_cloud.dashboard.picture.picture_shapes import Curve, Rect, Text
 from whenabouts_cloud.dashboard.picture.timeline_picture import LEFT, RIGHT, THEMES, timeline_picture
 from whenabouts_cloud.dashboard.results.result_index import ResultIndex
 from whenabouts_cloud.landing.store import Store
