@@ -1,4 +1,8 @@
-"""A real Chromium, the known run, and a dashboard that serves it; one of each for all tests of this folder."""
+"""A real Chromium, the known run, and a dashboard that serves it; one of each for a file of tests.
+
+Playwright keeps an event loop in the thread of the tests until it ends: it must not outlive a file of tests, as tests of
+other folders, which run in the same process, have loops of their own.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +15,7 @@ from support.browser.look import CHROMIUM, FLAGS, Watched
 from support.browser.served import Served, served
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """The browser."""
     with sync_playwright() as playwright:
@@ -20,13 +24,13 @@ def browser() -> Iterator[Browser]:
         opened.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     """Landing, results and rules of the known run; no test changes them."""
     return make(tmp_path_factory.mktemp("known"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def known(run: tuple[Path, Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A dashboard over the known run."""
     landing, results, rules = run
