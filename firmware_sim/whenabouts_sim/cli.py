@@ -18,7 +18,7 @@ try:
     from whenabouts_sim.boards.command import board
     from whenabouts_sim.demo.demo import Demo
     from whenabouts_sim.demo.office_run import OfficeRun
-    from whenabouts_sim.judge.judgement import flawless, table, together_lines
+    from whenabouts_sim.judge.judgement import Judgement, flawless, table, together_lines
     from whenabouts_sim.logs.command import logs
     from whenabouts_sim.readers.faults import Faults
     from whenabouts_sim.readers.reader_run import KINDS, FaultOptions, ReaderRun, run_reader
@@ -63,8 +63,14 @@ main.add_command(logs)
     type=click.Path(path_type=Path, file_okay=False),
     help="Keep landing, results and logs in this new folder.",
 )
+@click.option(
+    "--dashboard/--no-dashboard",
+    default=True,
+    show_default=True,
+    help="Show the run in a browser; at a terminal until Ctrl-C.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print only the judgement, as one JSON object.")
-def demo(seed: int | None, speed: float, trace: Path | None, keep: Path | None, as_json: bool) -> None:
+def demo(seed: int | None, speed: float, trace: Path | None, keep: Path | None, dashboard: bool, as_json: bool) -> None:
     """Run two sites through agents, broker, ingest and Spark, and judge the result against the truth.
 
     \b
@@ -72,9 +78,13 @@ def demo(seed: int | None, speed: float, trace: Path | None, keep: Path | None, 
               whenabouts-sim demo --trace capture.jsonl --speed 2
     """
     number = new_seed() if seed is None else seed
-    judged = _in_folder(keep, lambda folder: Demo(folder, number, speed, trace, as_json).run())
-    click.echo(json.dumps(judged.as_dict()) if as_json else table(judged))
-    sys.exit(0 if flawless(judged) else 1)
+
+    def judged(judgement: Judgement) -> bool:
+        click.echo(json.dumps(judgement.as_dict()) if as_json else table(judgement))
+        return not as_json and sys.stdin.isatty() and sys.stdout.isatty()
+
+    found = _in_folder(keep, lambda folder: Demo(folder, number, speed, trace, as_json, dashboard).run(judged))
+    sys.exit(0 if flawless(found) else 1)
 
 
 @main.command()

@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from pathlib import Path
 
 import psutil
@@ -114,6 +116,37 @@ def _start_reader(port: Path) -> None:
     for frame in READERS["m6e"].start:
         os.write(descriptor, frame)
     os.close(descriptor)
+
+
+@pytest.mark.timeout(500)
+def test_at_a_terminal_the_dashboard_stays_open_with_the_finished_run_until_ctrl_c():
+    """Its address is told at the beginning; it shows what landed, with the truth, and ends with all that was started."""
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        demo_command("--seed", "7", "--speed", "2"), stdin=theirs, stdout=theirs, stderr=theirs,
+        env={**ENVIRONMENT, "TERM": "dumb", "COLUMNS": "200"},
+    )  # fmt: skip
+    os.close(theirs)
+    try:
+        said = b""
+        while b"stays open with the finished run" not in said:
+            said += os.read(ours, 4096)
+        address = re.search(rb"dashboard +(http://127.0.0.1:[0-9]+/) shows this run", said)[1].decode()
+        assert said.index(address.encode()) < said.index(b" pair ") < said.index(b"stays open")
+        with urllib.request.urlopen(f"{address}api/overview", timeout=30) as answer:
+            seen = json.load(answer)
+        assert seen["readings"] > 150
+        assert seen["has_truth"]
+        family = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        threading.Thread(target=lambda: os.read(ours, 1 << 20), daemon=True).start()
+        assert process.wait(60) == 0
+        _, alive = psutil.wait_procs(family, timeout=5)
+        assert alive == []
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
 
 
 @pytest.mark.deep

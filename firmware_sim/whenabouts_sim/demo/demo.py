@@ -2,10 +2,12 @@
 that were not paid for, and the times when both sites were staffed at once.
 
 Readers (simulated, or a recorded capture) -> agents -> broker -> ingest -> a Spark job; every pair, theft and verdict is
-printed as it is found, and at the end the run is compared with what truly happened. The line between the till's gateway
-and the broker is cut for a while. A capture has no thefts and no staff.
+printed as it is found, and at the end the run is compared with what truly happened. A dashboard shows the run meanwhile,
+and stays open where a person is at the terminal. The line between the till's gateway and the broker is cut for a while. A
+capture has no thefts and no staff.
 """
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +21,7 @@ from whenabouts_sim.judge.placement import place
 from whenabouts_sim.judge.presence_overlap import OverlapSummary, summarise_together
 from whenabouts_sim.judge.thefts import TheftSummary, summarise_thefts
 from whenabouts_sim.judge.truth import Rule, summarise
+from whenabouts_sim.judge.truth_file import write_truth
 from whenabouts_sim.stack.slow_uplink import SlowUplink
 from whenabouts_sim.stack.sources import Capture, SimulatedReaders
 from whenabouts_sim.stack.stack import Part, Stack
@@ -40,7 +43,9 @@ THEFTS_S = TOGETHER_S = 240.0  # their engines are compiled once per machine, wh
 class Demo:
     """One run; `run` returns the judgement."""
 
-    def __init__(self, folder: Path, seed: int, speed: float, trace: Path | None, quiet: bool) -> None:
+    def __init__(
+        self, folder: Path, seed: int, speed: float, trace: Path | None, quiet: bool, dashboard: bool = True
+    ) -> None:
         self._seed, self._speed = seed, speed
         self._reporter = Reporter(quiet)
         self.say = self._reporter.say
@@ -58,9 +63,13 @@ class Demo:
         self._together = 0
         self._uplinks: dict[str, SlowUplink] = {}
         self._liar: Liar | None = None
+        self._dashboard = dashboard
 
-    def run(self) -> Judgement:
-        """Run from the start of the broker to the judgement; every process has ended when it returns or raises."""
+    def run(self, judged: Callable[[Judgement], bool] = lambda judgement: False) -> Judgement:
+        """Run from the start of the broker to the judgement; every process has ended when it returns or raises.
+
+        judged: told the judgement; if it returns True, the dashboard stays open until Ctrl-C.
+        """
         a, b = self._side("dock-1"), self._side("door-1")
         with self._stack as stack:
             try:
@@ -68,8 +77,10 @@ class Demo:
                 self._source.go(time.monotonic_ns(), stack)
                 self._cut_in_time()
                 self._watch(stack)
-                rule = Rule(a, b, D_US, CONFIDENCE)
-                return self._judge(stack, rule)
+                judgement = self._judge(stack, Rule(a, b, D_US, CONFIDENCE))
+                if judged(judgement) and self._dashboard:
+                    self._hold(stack.parts["dashboard"])
+                return judgement
             finally:
                 self._source.stop()
                 if self._liar is not None:
@@ -95,6 +106,8 @@ class Demo:
         job = stack.start_job(rule, "--shards", "1")
         threading.Thread(target=self._print_results, args=(job,), daemon=True).start()
         self.say("spark", "starting; results are printed as it finds them")
+        if self._dashboard:
+            threading.Thread(target=self._tell_address, args=(stack.start_dashboard(),), daemon=True).start()
         stack.start_ingest()
         self._source.plug()
         sites = {reader.gateway: reader.site for reader in self._source.readers}
@@ -188,6 +201,7 @@ class Demo:
         emitted, readers, clocks = self._source.emitted(), self._source.readers, self._world.clocks
         placement = place(landed, emitted, readers, clocks)
         arrived = [entry for entry in emitted if entry.id in set(placement.sighting_of.values())]
+        write_truth(stack.landing, placement, emitted, {reader.gateway: reader.site for reader in readers})
 
         lies: Lies | None = None
 
@@ -216,6 +230,16 @@ class Demo:
             stack.parts["job"].stop()  # a repeat that it was about to emit is emitted by now
         lies = self._liar.stop() if self._liar is not None else None
         return judge()
+
+    def _tell_address(self, dashboard: Part) -> None:
+        for told in dashboard.json_lines():
+            self.say("dashboard", f"{told['address']} shows this run")
+
+    def _hold(self, dashboard: Part) -> None:
+        """Keep the dashboard until Ctrl-C, or until it ends by itself."""
+        self.say("dashboard", "stays open with the finished run; Ctrl-C ends it")
+        with contextlib.suppress(KeyboardInterrupt):
+            dashboard.process.wait()
 
     def _progress(self, stack: Stack) -> None:
         made, landed = len(self._source.emitted()), stack.landed_count()

@@ -228,6 +228,14 @@ class Stack:
         command = [sys.executable, "-m", "whenabouts_cloud.cli", "run", *files, "--json", *options]
         return self.start("job", command, stdout=True)
 
+    def start_dashboard(self) -> Part:
+        """Start the dashboard of the run on a free port; its first line of JSON has its `address`. Needs the job's rules."""
+        self.landing.mkdir(exist_ok=True)
+        rules = self.folder / "config" / "rules.wa"
+        files = ["--landing", str(self.landing), "--results", str(self.results), "--rule", str(rules)]
+        command = [sys.executable, "-m", "whenabouts_cloud.cli", "dashboard", *files, "--port", "0", "--json"]
+        return self.start("dashboard", command, stdout=True)
+
     def job_watches(self) -> bool:
         """True if the job has started and watches the landing."""
         return self.parts["job"].said("Watching")

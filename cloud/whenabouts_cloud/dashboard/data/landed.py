@@ -34,6 +34,7 @@ MAX_BLOCKS = 200_000  # of which single readings can be shown; older ones are on
 FINE_ROWS = 3_000_000  # that are read for a question that is finer than the histogram
 ROWS = 1_000_000  # of the blocks that are read for single readings
 PROBLEMS = 20
+REMOTE_RELIST_S = 5.0  # between two listings of an object store, each of which costs requests
 ANEW_S = 5.0  # between two listings of all, as files may go again and again
 KEY_BLOCKS = 4  # the newest, whose keys are suggested
 COUNTED = ("site", "gateway", "stream", "t_min", "t_max", "landed_us")
@@ -102,7 +103,7 @@ class LandedIndex:
         self._kept = KeptMiddles(landing, self._numbered)
         self._truth = TruthFile(landing)
         self._damaged: dict[str, str] = {}
-        self._gone, self._anew_s = False, -ANEW_S
+        self._gone, self._anew_s, self._found_s = False, -ANEW_S, -REMOTE_RELIST_S
         self._keys: tuple[Any, list[str]] = (None, [])
         self.version = 0
 
@@ -118,9 +119,10 @@ class LandedIndex:
                 return False
             self._begin_anew()
         known = self._known
-        self._find(known)
-        if self._truth.follow():
-            self.version += 1
+        if self._landing.local is not None or self._monotonic_s() >= self._found_s + REMOTE_RELIST_S:
+            self._found_s = self._monotonic_s()
+            self._find(known)
+            self.version += self._truth.follow()
         worked = False
         while (more := self._step(known)) and self._monotonic_s() < until_s and not self._gone:
             worked = True

@@ -22,12 +22,12 @@ from whenabouts_cloud.delivery.published import INPUT, parquet_in
 from whenabouts_cloud.landing.schema import STAMPED, of
 from whenabouts_cloud.landing.store import Store
 
-MAX_RESULTS = 500_000
+MAX_RESULTS = 200_000
 MAX_LATE = 100_000
 MAX_RETRACTED = 200_000
 MAX_RULES = 200
 PROBLEMS = 20
-RELIST_S = 2.0  # between two looks for outputs that are new
+RELIST_S, REMOTE_RELIST_S = 0.5, 10.0  # between two looks for what is new: in folders, in object stores
 SIDE = pa.schema([("rule", pa.string()), ("reason", pa.string()), *of(*STAMPED)])
 
 
@@ -46,7 +46,8 @@ class ResultIndex:
         self._progress: dict[str, bytes] = {}
         self._problems: list[str] = []
         self._dropped = 0
-        self._listed_s = -RELIST_S
+        self._relist_s = RELIST_S if all(one.local for one in self._places) else REMOTE_RELIST_S
+        self._listed_s = -REMOTE_RELIST_S
         self._whole: tuple[int, pa.Table, pa.Table] | None = None
         self.version = 0
 
@@ -57,7 +58,7 @@ class ResultIndex:
             OSError: a place cannot be listed.
         """
         until_s = self._monotonic_s() + budget_s
-        if not self._queue and self._monotonic_s() >= self._listed_s + RELIST_S / 4:
+        if not self._queue and self._monotonic_s() >= self._listed_s + self._relist_s:
             self._list()
         while self._queue:
             self._read(*self._queue.pop(0))
