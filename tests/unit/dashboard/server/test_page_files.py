@@ -1,9 +1,11 @@
 """The page's files come from a list: nothing else can be asked for."""
 
+import hashlib
+
 import pytest
 from starlette.requests import Request
 
-from whenabouts_cloud.dashboard.server.page_files import page_files, respond
+from whenabouts_cloud.dashboard.server.page_files import PAGE, page_files, respond
 
 
 @pytest.fixture
@@ -53,3 +55,12 @@ def test_what_is_not_in_the_list_is_not_there(folder, name):
 def test_the_page_of_the_package_is_there():
     """It has an index."""
     assert page_files()["index.html"].content.startswith(b"<!doctype html>")
+
+
+def test_vendored_files_are_those_that_their_readme_names_by_hash():
+    """Nobody changes them unseen."""
+    folder = PAGE / "vendor" / "uplot"
+    text = (folder / "README.md").read_text()
+    files = [file for file in folder.iterdir() if file.name != "README.md"]
+    assert len(files) == 3
+    assert [file.name for file in files if hashlib.sha256(file.read_bytes()).hexdigest() not in text] == []
