@@ -37,7 +37,7 @@ PROBLEMS = 20
 REMOTE_RELIST_S = 5.0  # between two listings of an object store, each of which costs requests
 ANEW_S = 5.0  # between two listings of all, as files may go again and again
 KEY_BLOCKS = 4  # the newest, whose keys are suggested
-COUNTED = ("site", "gateway", "stream", "t_min", "t_max", "landed_us")
+COUNTED = ("site", "gateway", "stream", "t_min", "t_max")
 IDENTIFIED = ("site", "gateway", "boot", "seq", "stream", "kind", "key", "t_min", "t_max", "landed_us")
 
 
@@ -75,6 +75,7 @@ class _Known:
     """What was found since all was listed last."""
 
     history: History
+    listed: bool = False  # once at least
     offset: Offset = field(default_factory=dict)
     pieces: list[Piece] = field(default_factory=list)  # with readings, whose footers are not read; the newest last
     frontiers: list[Piece] = field(default_factory=list)  # not read; the newest last
@@ -233,11 +234,13 @@ class LandedIndex:
     def _find(self, known: _Known) -> None:
         end = known.history.latest(known.offset)
         if end == known.offset:
+            self.version += not known.listed  # that there is nothing is news
+            known.listed = True
             return
         pieces = known.history.pieces(known.offset, end)
         known.history.forget(end)
         with self._lock:
-            known.offset = end
+            known.offset, known.listed = end, True
             fresh = readings_of(pieces)
             known.pieces += fresh
             known.frontiers += frontiers_of(pieces)
@@ -258,9 +261,10 @@ class LandedIndex:
         return True
 
     def _read_footer(self, known: _Known) -> None:
-        piece = known.pieces.pop()
+        piece = known.pieces[-1]  # removed when its blocks are known: until then nothing is exact
         blocks = self._tried(lambda: blocks_of(self._landing, piece)) or []
         with self._lock:
+            known.pieces.pop()
             known.waiting[:0] = blocks  # pieces come from the newest to the oldest
             known.waiting_rows += sum(block.rows for block in blocks)
             if len(known.blocks) + len(blocks) <= MAX_BLOCKS:
@@ -268,6 +272,7 @@ class LandedIndex:
             else:
                 known.unkept += len(blocks)
             for block in blocks:
+                known.landed_us = max(known.landed_us, block.landed_us)
                 if block.first_us > -(2**63) and block.last_us < 2**63 - 1:
                     known.first_us, known.last_us = (
                         min(known.first_us, block.first_us),
@@ -276,20 +281,24 @@ class LandedIndex:
             self.version += 1
 
     def _count(self, known: _Known) -> None:
-        block = known.waiting.pop()
+        """Count the newest block that waits. The lock is held for as short as it can be: questions wait for it."""
+        block = known.waiting[-1]  # removed when it is counted: until then nothing is exact
         table = self._tried(lambda: read_block(self._landing, block, COUNTED))
+        counts = table is not None and table.num_rows > 0
+        if counts:
+            lanes = self._numbered(table)
+            t_min, t_max = (np.asarray(table[name].fill_null(0), np.int64) for name in ("t_min", "t_max"))
+            density = known.density.added(lanes, middles_of(table))
         with self._lock:
+            known.waiting.pop()
             known.waiting_rows -= block.rows
             self.version += 1
-            if table is None or table.num_rows == 0:
+            if not counts:
                 return
             known.counted_rows += table.num_rows
-            lanes = known.table.numbers(table)
-            t_min, t_max = (np.asarray(table[name].fill_null(0), np.int64) for name in ("t_min", "t_max"))
             known.table.add(lanes, t_min, t_max)
-            known.density.add(lanes, middles_of(table))
+            known.density = density
             known.first_us, known.last_us = min(known.first_us, int(t_min.min())), max(known.last_us, int(t_max.max()))
-            known.landed_us = max(known.landed_us, pc.max(table["landed_us"]).as_py() or -1)
 
     def _read_frontier(self, known: _Known) -> None:
         piece = known.frontiers.pop()
@@ -355,11 +364,11 @@ class LandedIndex:
 
     def _exact(self) -> bool:
         known = self._known
-        return not (known.pieces or known.waiting or self._gone)
+        return known.listed and not (known.pieces or known.waiting or self._gone)
 
     def _counted(self) -> float:
         known = self._known
-        if known.pieces and not known.counted_rows:
+        if not known.listed or (known.pieces and not known.counted_rows):
             return 0.0
         read = 1 - len(known.pieces) / max(1, known.files)
         return read * known.counted_rows / max(1, known.counted_rows + known.waiting_rows) if not self._exact() else 1.0

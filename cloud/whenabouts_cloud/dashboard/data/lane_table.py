@@ -10,6 +10,7 @@ import pyarrow as pa
 
 MAX_LANES = 20_000
 OTHERS = -1  # number of all lanes beyond the limit
+MOST_COMBINED = 1_000_000  # combinations of site, gateway and stream in a block that a table in memory can hold
 
 Name = tuple[str, str, str]
 
@@ -49,7 +50,11 @@ class LaneTable:
         mixed = np.zeros(table.num_rows, np.int64)
         for codes, names in columns:
             mixed = mixed * (len(names) + 1) + codes
-        found, place = np.unique(mixed, return_inverse=True)
+        most = int(np.prod([len(names) + 1 for _, names in columns]))
+        if most > MOST_COMBINED:
+            found, place = np.unique(mixed, return_inverse=True)
+        else:  # without sorting
+            found, place = np.flatnonzero(np.bincount(mixed, minlength=most)), mixed
         numbers = np.empty(len(found), np.int32)
         for at, value in enumerate(found.tolist()):
             name = []
@@ -57,18 +62,26 @@ class LaneTable:
                 value, code = divmod(value, len(names) + 1)
                 name.append(names[code] if code < len(names) else "")
             numbers[at] = self._number((name[2], name[1], name[0]))
-        return numbers[place]
+        if most > MOST_COMBINED:
+            return numbers[place]
+        by_code = np.empty(most, np.int32)
+        by_code[found] = numbers
+        return by_code[place]
 
     def add(self, lanes: Any, t_min: Any, t_max: Any) -> None:
         """Count readings of these lanes."""
-        for lane in np.unique(lanes).tolist():
-            mine = lanes == lane
-            if lane == OTHERS:
-                self.others += int(mine.sum())
-                continue
-            self._readings[lane] += int(mine.sum())
-            self._first[lane] = min(self._first[lane], int(t_min[mine].min()))
-            self._last[lane] = max(self._last[lane], int(t_max[mine].max()))
+        inside = lanes >= 0
+        self.others += int(len(lanes) - inside.sum())
+        if not inside.all():
+            lanes, t_min, t_max = lanes[inside], t_min[inside], t_max[inside]
+        readings = np.bincount(lanes, minlength=len(self._readings))
+        first, last = np.full(len(readings), 2**63 - 1), np.full(len(readings), -(2**63))
+        np.minimum.at(first, lanes, t_min)
+        np.maximum.at(last, lanes, t_max)
+        for lane in np.flatnonzero(readings).tolist():
+            self._readings[lane] += int(readings[lane])
+            self._first[lane] = min(self._first[lane], int(first[lane]))
+            self._last[lane] = max(self._last[lane], int(last[lane]))
 
     def shares(self) -> Any:
         """The part that each lane has of all readings that were counted, float64."""

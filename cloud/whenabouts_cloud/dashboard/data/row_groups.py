@@ -20,13 +20,17 @@ EARLIEST, LATEST = -(2**63), 2**63 - 1
 
 
 class Block(NamedTuple):
-    """A row group. first_us, last_us: no stamp of it lies outside; all times where the footer does not say."""
+    """A row group. first_us, last_us: no stamp of it lies outside; all times where the footer does not say.
+
+    landed_us: when the last of it landed, -1 where the footer does not say.
+    """
 
     piece: Piece
     group: int
     rows: int
     first_us: int
     last_us: int
+    landed_us: int
 
 
 def blocks_of(landing: Store, piece: Piece) -> list[Block]:
@@ -75,7 +79,7 @@ def read_block(landing: Store, block: Block, columns: Sequence[str]) -> pa.Table
 
 def _block(piece: Piece, group: pq.RowGroupMetaData, number: int, names: list[str]) -> Block:
     limits = []
-    for name, end, unknown in (("t_min", "min", EARLIEST), ("t_max", "max", LATEST)):
+    for name, end, unknown in (("t_min", "min", EARLIEST), ("t_max", "max", LATEST), ("landed_us", "max", -1)):
         found = group.column(names.index(name)).statistics if name in names else None
         value = getattr(found, end) if found is not None and found.has_min_max else unknown
         limits.append(value if isinstance(value, int) else unknown)

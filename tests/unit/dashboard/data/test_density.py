@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from support import search
+from whenabouts_cloud.dashboard.data import density as density_module
 from whenabouts_cloud.dashboard.data.density import Density
 
 
@@ -17,16 +18,19 @@ def by_hand(lanes, middles, wanted, from_us, column_us, columns):
     return found
 
 
+@pytest.mark.parametrize("part", [3, 65_536])
 @pytest.mark.parametrize("most", [10, 100, 100_000])
 @pytest.mark.parametrize("seed", search.seeds(8))
-def test_counts_are_those_of_the_definition(most, seed):
-    """In any order of arrival, at each prefix, with as many entries as fit."""
+def test_counts_are_those_of_the_definition(most, seed, part, monkeypatch):
+    """In any order of arrival, at each prefix, with as many entries as fit, merged in many parts or in one."""
+    monkeypatch.setattr(density_module, "PART", part)
     rng = np.random.default_rng([seed, most])
     density, lanes, middles = Density(most), [], []
     for _ in range(6):
         count = int(rng.integers(1, 60))
-        new = rng.integers(0, 4, count).astype(np.int32), rng.integers(0, 10**7, count)
-        density.add(*new)
+        spread_us = int(rng.choice([10**5, 10**7]))  # few buckets a reading, and many
+        new = rng.integers(0, 4, count).astype(np.int32), rng.integers(0, spread_us, count)
+        density = density.added(*new)
         lanes += new[0].tolist()
         middles += new[1].tolist()
         assert len(density) <= most
@@ -48,7 +52,6 @@ def test_columns_within_a_bucket_are_not_aligned():
 
 def test_times_that_it_cannot_hold_are_counted_apart():
     """Before 1970, after 2255, and readings without a lane."""
-    density = Density()
-    density.add(np.array([0, 0, -1, 0], np.int32), np.array([-1, 2**53, 5, 5]))
+    density = Density().added(np.array([0, 0, -1, 0], np.int32), np.array([-1, 2**53, 5, 5]))
     assert density.outside == 3
     assert density.counts([0], 0, 1024, 1).tolist() == [[1]]

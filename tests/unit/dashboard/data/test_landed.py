@@ -79,6 +79,33 @@ def test_before_all_is_counted_numbers_are_estimates_and_say_so(tmp_path):
     assert index.summary().readings == 400
 
 
+def test_nothing_is_exact_before_the_landing_was_listed(tmp_path):
+    """An empty landing is known to be empty only then, and that is news."""
+    index = LandedIndex(Store.at(tmp_path))
+    assert (index.summary().exact, index.summary().counted, index.version) == (False, 0.0, 0)
+    index.follow(10)
+    assert (index.summary().exact, index.summary().counted, index.version) == (True, 1.0, 1)
+    index.follow(10)
+    assert index.version == 1
+
+
+@pytest.mark.parametrize("reader", ["blocks_of", "read_block"])
+def test_nothing_is_exact_while_the_last_file_is_being_read(tmp_path, monkeypatch, reader):
+    """A question that comes in between must not take what is missing for nothing."""
+    land(tmp_path, [reading("gw", 1, "dock", "k", EPOCH_US, EPOCH_US)])
+    index, seen, whole = LandedIndex(Store.at(tmp_path)), [], getattr(landed_module, reader)
+
+    def read(*arguments):
+        seen.append(index.summary().exact)
+        return whole(*arguments)
+
+    monkeypatch.setattr(landed_module, reader, read)
+    while index.follow(10):
+        pass
+    assert seen == [False]
+    assert index.summary().exact
+
+
 def test_single_readings_are_those_that_touch_the_time(tmp_path):
     """And their columns are whole."""
     rows = some_readings(np.random.default_rng(1), 50)

@@ -11,10 +11,11 @@ from whenabouts_cloud.landing.store import Store
 
 def test_a_footer_tells_rows_and_times(tmp_path):
     """No stamp of the block lies outside of them."""
-    land(tmp_path, [reading("gw", n, "dock", "k", EPOCH_US + n, EPOCH_US + n + 10) for n in range(5)])
+    rows = [reading("gw", n, "dock", "k", EPOCH_US + n, EPOCH_US + n + 10) | {"landed_us": 70 - n} for n in range(5)]
+    land(tmp_path, rows)
     [piece] = readings_of(everything(Store.at(tmp_path)))
     [block] = blocks_of(Store.at(tmp_path), piece)
-    assert (block.rows, block.first_us, block.last_us) == (5, EPOCH_US, EPOCH_US + 14)
+    assert (block.rows, block.first_us, block.last_us, block.landed_us) == (5, EPOCH_US, EPOCH_US + 14, 70)
     assert read_block(Store.at(tmp_path), block, ("key", "seq"))["seq"].to_pylist() == [0, 1, 2, 3, 4]
 
 
@@ -42,3 +43,4 @@ def test_a_column_that_a_file_lacks_is_null(tmp_path):
     assert read_block(Store.at(tmp_path), block, ("site", "key", "boot")).to_pylist() == [
         {"site": "s", "key": None, "boot": None}
     ]
+    assert block.landed_us == -1
