@@ -19,11 +19,12 @@ LIMIT_MS = 30_000
 class Watched:
     """What a page does that none may do: errors, breaches of its security policy, requests to other hosts.
 
-    A page whose server is killed is allowed to say that it cannot be reached: set `server_may_end`.
+    A page whose server is killed is allowed to say that it cannot be reached: set `server_may_end`. So is one whose
+    question is refused: set `server_may_refuse`.
     """
 
     def __init__(self, page: Page) -> None:
-        self.server_may_end = False
+        self.server_may_end = self.server_may_refuse = False
         self._faults: list[str] = []
         page.on("pageerror", lambda error: self._faults.append(f"error: {error}"))
         page.on("console", self._told)
@@ -37,6 +38,8 @@ class Watched:
         if message.type != "error":
             return
         if self.server_may_end and "net::ERR_" in message.text:
+            return
+        if self.server_may_refuse and "responded with a status of 4" in message.text:
             return
         self._faults.append(f"console: {message.text}")
 

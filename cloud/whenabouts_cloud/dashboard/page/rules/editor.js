@@ -20,8 +20,8 @@ export function editor(app) {
     const minutes = element("input", { type: "number", min: "1", max: "10080", value: "10", "aria-label": "Minutes to try it on" });
     const told = element("p", { role: "status", className: "soft" });
     const table = element("table", {});
-    const attempt = button("Try", "Try it on what landed last", tryIt, { className: "primary" });
-    const publish = button("Publish…", "Publish to the gateways", askPublish, { hidden: true });
+    const attempt = button("Try", "Try it on what landed last", tryIt, { className: "primary", disabled: true });
+    const publish = button("Publish…", "Publish to the gateways", askPublish, { hidden: true, disabled: true });
     const confirm = element("div", { hidden: true, className: "notice" });
     const whole = element("div", { className: "panel view-detail" },
         element("h3", { textContent: "Edit and try" }),
@@ -34,6 +34,7 @@ export function editor(app) {
     text.addEventListener("input", () => {
         touched = true;
         number();
+        attempt.disabled = publish.disabled = confirm.hidden = true; // until this text is checked
         clearTimeout(timer);
         timer = setTimeout(check, CHECK_AFTER_MS);
     });
@@ -111,14 +112,15 @@ export function editor(app) {
     }
 
     async function askPublish() {
+        const planned = text.value; // what is shown is what is sent, whatever is typed meanwhile
         confirm.hidden = false;
         confirm.textContent = "Asking where the rules would go …";
         try {
-            const plan = await trials.post("/api/publish", { text: text.value });
+            const plan = await trials.post("/api/publish", { text: planned });
             const where = plan.rules.map((one) => `${one.rule}: ${one.where}${one.gateway ? ` (${one.gateway})` : ""}`).join("; ");
             confirm.replaceChildren(
                 element("p", { textContent: `To ${counted(plan.gateways.length, "gateway")}. ${shown(where, 1000)}` }),
-                button("Publish now", "Publish now", () => doPublish(), { className: "primary" }),
+                button("Publish now", "Publish now", () => doPublish(planned), { className: "primary" }),
                 button("Cancel", "Cancel", () => { confirm.hidden = true; }),
             );
         } catch (error) {
@@ -126,9 +128,9 @@ export function editor(app) {
         }
     }
 
-    async function doPublish() {
+    async function doPublish(planned) {
         try {
-            const done = await trials.post("/api/publish", { text: text.value, confirm: true });
+            const done = await trials.post("/api/publish", { text: planned, confirm: true });
             confirm.textContent = `Published to ${counted(done.gateways.length, "gateway")}.`;
         } catch (error) {
             confirm.textContent = error.message;
