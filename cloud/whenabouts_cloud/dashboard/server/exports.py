@@ -11,7 +11,6 @@ from whenabouts_cloud.dashboard.board import Board
 from whenabouts_cloud.dashboard.picture.timeline_picture import THEMES
 from whenabouts_cloud.dashboard.picture.view_file import MEDIA_TYPES, view_file
 from whenabouts_cloud.dashboard.server.parameters import one, refuse, view_of, whole
-from whenabouts_cloud.dashboard.server.shown import asked_of
 
 PATHS = {
     "svg": "/api/picture.svg",
@@ -30,7 +29,7 @@ def exports(board: Board) -> list[tuple[str, Callable[[Request], Response]]]:
 def _endpoint(board: Board, kind: str) -> Callable[[Request], Response]:
     def endpoint(request: Request) -> Response:
         width, height, theme = _size(request.query_params)
-        answer = timeline(board.landed, board.results, asked_of(view_of(request.query_params)))
+        answer = timeline(board.landed, board.results, view_of(request.query_params))
         name = {"content-disposition": f'attachment; filename="timeline.{kind}"'}
         return Response(view_file(answer, kind, width, height, theme), 200, name, MEDIA_TYPES[kind])
 

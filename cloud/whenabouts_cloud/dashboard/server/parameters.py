@@ -7,10 +7,11 @@ underscores and digits of other scripts, which no page sends.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
 from starlette.datastructures import QueryParams
+
+from whenabouts_cloud.dashboard.answers.timeline_answer import Asked
 
 SAFE = 2**53  # the greatest time in microseconds that a browser's number holds exactly, in the year 2255
 INT64 = 2**63
@@ -27,22 +28,8 @@ class ParameterError(ValueError):
     """A parameter is wrong; the text says which, what was found and what was expected."""
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """A view of the timeline. by: "reader" or "tag"; rules: None for all rules."""
-
-    from_us: int
-    to_us: int
-    px: int
-    by: str = "reader"
-    search: str = ""
-    offset: int = 0
-    limit: int = 50
-    rules: tuple[str, ...] | None = None
-
-
-def view_of(query: QueryParams) -> View:
-    """The view that a request asks for.
+def view_of(query: QueryParams) -> Asked:
+    """The view of the timeline that a request asks for.
 
     Raises:
         ParameterError: a parameter is wrong.
@@ -55,7 +42,7 @@ def view_of(query: QueryParams) -> View:
     names = tuple(dict.fromkeys(name for name in rules.split(",") if name))
     if len(names) > MAX_RULES:
         raise ParameterError(f"rules: found {len(names)} names, expected at most {MAX_RULES}")
-    return View(
+    return Asked(
         from_us,
         to_us,
         whole(query, "px", 1, MAX_PX, 1000),

@@ -11,11 +11,10 @@ from whenabouts_cloud.dashboard.answers.gateways_answer import gateways as gatew
 from whenabouts_cloud.dashboard.answers.health_answer import health as health_answer
 from whenabouts_cloud.dashboard.answers.reading_answer import reading as reading_answer
 from whenabouts_cloud.dashboard.answers.rules_answer import rules as rules_answer
-from whenabouts_cloud.dashboard.answers.timeline_answer import Asked
 from whenabouts_cloud.dashboard.answers.timeline_answer import timeline as timeline_answer
 from whenabouts_cloud.dashboard.board import Board
 from whenabouts_cloud.dashboard.server.about import About
-from whenabouts_cloud.dashboard.server.parameters import INT64, View, one, times_of, view_of, whole
+from whenabouts_cloud.dashboard.server.parameters import INT64, one, times_of, view_of, whole
 from whenabouts_cloud.landing.store import Store
 
 Answer = Callable[[Board, About, QueryParams], Any]
@@ -38,7 +37,7 @@ def overview(board: Board, about: About, query: QueryParams) -> Any:
 
 def timeline(board: Board, about: About, query: QueryParams) -> Any:
     """Lanes, counts or single readings, and arcs."""
-    return timeline_answer(board.landed, board.results, asked_of(view_of(query)))
+    return timeline_answer(board.landed, board.results, view_of(query))
 
 
 def reading(board: Board, about: About, query: QueryParams) -> Any:
@@ -72,11 +71,6 @@ def health(board: Board, about: About, query: QueryParams) -> Any:
 def keys(board: Board, about: About, query: QueryParams) -> Any:
     """Recent keys that begin with some letters."""
     return {"keys": board.keys(one(query, "prefix", ""), 20)}
-
-
-def asked_of(view: View) -> Asked:
-    """What a view asks of the indices."""
-    return Asked(view.from_us, view.to_us, view.px, view.by, view.search, view.offset, view.limit, view.rules)
 
 
 def now_us() -> int:

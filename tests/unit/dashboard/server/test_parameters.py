@@ -3,11 +3,11 @@
 import pytest
 from starlette.datastructures import QueryParams
 
+from whenabouts_cloud.dashboard.answers.timeline_answer import Asked
 from whenabouts_cloud.dashboard.server.parameters import (
     MAX_RULES,
     SAFE,
     ParameterError,
-    View,
     one,
     times_of,
     view_of,
@@ -63,13 +63,13 @@ def test_a_wrong_parameter_is_refused_with_its_name(query, text):
 
 def test_a_view_has_defaults():
     """Only its time is required."""
-    assert view_of(QueryParams("from=-5&to=5")) == View(-5, 5, 1000)
+    assert view_of(QueryParams("from=-5&to=5")) == Asked(-5, 5, 1000)
 
 
 def test_a_view_takes_all_parameters():
     """Names of rules are told apart by commas; empty and repeated ones count for nothing."""
     query = "from=1&to=2&px=3&by=tag&search=%C3%A4&offset=4&limit=5&rules=a,,b,a"
-    assert view_of(QueryParams(query)) == View(1, 2, 3, "tag", "ä", 4, 5, ("a", "b"))
+    assert view_of(QueryParams(query)) == Asked(1, 2, 3, "tag", "ä", 4, 5, ("a", "b"))
 
 
 def test_the_ends_of_the_range_are_in_it():
