@@ -112,3 +112,22 @@ def test_each_view_fits_its_screen(browser, known, view, width, scheme):
 def test_the_documents_have_a_picture_of_each_view():
     """Of a width that a page of the manual shows."""
     assert {file.stem for file in Path(PICTURES).glob("*.png")} == set(VIEWS)
+
+
+def test_the_theme_follows_the_system_until_one_is_chosen(page, known):
+    """The choice outlives the page; the canvas is painted in the same colours."""
+    light, dark = "rgb(246, 247, 249)", "rgb(16, 19, 24)"
+    ground = "() => getComputedStyle(document.documentElement).backgroundColor"
+    button = page.locator("#theme")
+    opened(page, known.url, "timeline")
+    for scheme, colour in (("dark", dark), ("light", light)):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function(f"colour => ({ground})() === colour", arg=colour)
+    button.click()
+    button.click()
+    assert button.text_content() == "Theme: dark"
+    assert page.evaluate(ground) == dark
+    page.reload()
+    assert page.evaluate(ground) == dark
+    settled(page.locator("section[data-view=timeline]"))
+    assert picture(page.locator("section[data-view=timeline] canvas").first).getpixel((2, 2)) == (23, 27, 34)

@@ -6,6 +6,7 @@
 (() => {
     const CHOICES = ["auto", "light", "dark"];
     const KEPT_AS = "whenabouts-theme";
+    const dark = matchMedia("(prefers-color-scheme: dark)");
 
     function kept() {
         try {
@@ -17,8 +18,7 @@
     }
 
     function apply(choice) {
-        if (choice === "auto") delete document.documentElement.dataset.theme;
-        else document.documentElement.dataset.theme = choice;
+        document.documentElement.dataset.theme = choice === "auto" ? (dark.matches ? "dark" : "light") : choice;
         const button = document.getElementById("theme");
         if (button) button.textContent = `Theme: ${choice}`;
         document.dispatchEvent(new CustomEvent("themechange"));
@@ -26,7 +26,7 @@
 
     let choice = kept();
     apply(choice);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => apply(choice));
+    dark.addEventListener("change", () => apply(choice));
     document.addEventListener("DOMContentLoaded", () => {
         apply(choice);
         document.getElementById("theme").addEventListener("click", () => {
