@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from whenabouts_cloud.dashboard.results.outputs import LATE, Batches, Output, outputs_in
-from whenabouts_cloud.dashboard.results.result_rows import RETRACTED, ROWS, rows_of
+from whenabouts_cloud.dashboard.results.result_rows import KINDS, RETRACTED, ROWS, rows_of
 from whenabouts_cloud.dashboard.results.rule_figures import RuleFigures
 from whenabouts_cloud.delivery.published import INPUT, parquet_in
 from whenabouts_cloud.landing.schema import STAMPED, of
@@ -43,8 +43,9 @@ class ResultIndex:
         self._late: dict[str, list[pa.Table]] = {}
         self._retracted: dict[str, None] = {}
         self._figures: dict[str, dict[str, RuleFigures]] = {}
-        self._progress: dict[str, bytes] = {}
+        self._progress: dict[str, tuple[str, bytes]] = {}  # by output: its name and the text of its file
         self._problems: list[str] = []
+        self._empty: list[str] = []  # places without an output
         self._dropped = 0
         self._relist_s = RELIST_S if all(one.local for one in self._places) else REMOTE_RELIST_S
         self._listed_s = -REMOTE_RELIST_S
@@ -67,9 +68,11 @@ class ResultIndex:
         return bool(self._queue)
 
     def problems(self) -> list[str]:
-        """What could not be read, and what was forgotten."""
+        """Places without results, what could not be read, and what was forgotten."""
         with self._lock:
-            found = list(self._problems)
+            kinds = ", ".join(f"{kind}/" for kind in KINDS)
+            found = [f"{place}: no results yet, expected one of {kinds} there" for place in self._empty]
+            found += self._problems
             if self._dropped:
                 found.append(
                     f"found more than {MAX_RESULTS} results: the oldest {self._dropped} are counted, but not shown"
@@ -134,17 +137,28 @@ class ResultIndex:
     def queries(self) -> list[dict[str, Any]]:
         """The progress of each query, as its file tells it: name, updated_us, started_us, batches, rules, recent."""
         with self._lock:
-            files = list(self._progress.items())
+            files = list(self._progress.values())
         return [one for name, text in files if (one := _progress(name, text)) is not None]
 
     def _list(self) -> None:
         self._listed_s = self._monotonic_s()
-        for output in outputs_in(self._places):
+        outputs = outputs_in(self._places)
+        self._note_empty(outputs)
+        for output in outputs:
             batches = self._batches.setdefault(output.store.uri, Batches(output))
             if batches.replaced():
                 self._forget(output)
             self._queue += [(output, *new) for new in batches.new()]
             self._read_progress(output)
+
+    def _note_empty(self, outputs: Sequence[Output]) -> None:
+        """Remember the places that hold no output: a mistyped one looks like a job that has not begun."""
+        uris = [output.store.uri for output in outputs]
+        empty = [one.uri for one in self._places if not any(uri.startswith(f"{one.uri}/") for uri in uris)]
+        with self._lock:
+            if empty != self._empty:
+                self._empty = empty
+                self.version += 1
 
     def _forget(self, output: Output) -> None:
         with self._lock:
@@ -158,8 +172,8 @@ class ResultIndex:
         except OSError:
             return
         with self._lock:
-            if self._progress.get(output.name) != text:
-                self._progress[output.name] = text
+            if self._progress.get(output.store.uri) != (output.name, text):
+                self._progress[output.store.uri] = (output.name, text)
                 self.version += 1
 
     def _read(self, output: Output, side: str, folder: Store, number: int) -> None:

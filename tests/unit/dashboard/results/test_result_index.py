@@ -1,10 +1,13 @@
 """What jobs have published, as it is shown."""
 
+import json
+
 import pyarrow.parquet as pq
 import pytest
 
 from support.browser import known_run
 from support.browser.known_run import BEGIN_US, DOCK, EXIT, KEYS, SECOND_US
+from whenabouts_cloud.cep.shard.results import RESULT as MATCH
 from whenabouts_cloud.correlation.pairs import RESULT as PAIR
 from whenabouts_cloud.dashboard.results import result_index
 from whenabouts_cloud.dashboard.results.result_index import ResultIndex
@@ -40,6 +43,17 @@ def test_results_of_all_kinds_are_found_below_a_place(run):
     """Also when each output, or the folder above, is given."""
     expected = {f"pair-{n}" for n in range(15)} | {f"match-{n}" for n in range(15, 20)}
     assert ids(index_of(run)) == ids(index_of(run.parent)) == expected
+
+
+def test_a_place_without_results_is_named_until_there_are_some(run, tmp_path):
+    """It may be mistyped, or its job has not begun."""
+    later = tmp_path / "later"
+    index = index_of(run, later)
+    assert index.problems() == [f"{later}: no results yet, expected one of pairs/, matches/, counts/, verdicts/ there"]
+    before = index.version
+    known_run.publish(later / "pairs" / "handover", PAIR, 0, known_run.pairs())
+    assert read(index).problems() == []
+    assert index.version > before
 
 
 def test_an_arc_has_the_first_and_the_last_reading(run):
@@ -132,6 +146,16 @@ def test_the_oldest_results_are_forgotten_at_the_limit_and_still_counted(run, mo
     assert len(ids(index)) == 8
     assert "the oldest 12 are counted, but not shown" in index.problems()[0]
     assert index.figures()["handover"]["results"] == 15
+
+
+def test_queries_of_the_same_name_in_two_places_are_both_told(tmp_path):
+    """As two sites have them."""
+    for number, place in enumerate(("north", "south")):
+        known_run.publish(tmp_path / place / "matches", MATCH, 0, [])
+        told = {"updated_us": 10 + number, "started_us": 0, "batches": 1, "rules": {}, "recent": []}
+        (tmp_path / place / "matches" / "_progress.json").write_text(json.dumps(told))
+    found = index_of(tmp_path / "north", tmp_path / "south").queries()
+    assert [(one["name"], one["updated_us"]) for one in found] == [("matches", 10), ("matches", 11)]
 
 
 def test_a_damaged_batch_is_named_and_the_others_are_shown(run):
