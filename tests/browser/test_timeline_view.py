@@ -203,7 +203,6 @@ def test_moving_and_zooming_change_the_link_and_the_link_restores_the_view(page,
     page.keyboard.press("+")
     page.wait_for_function("before => location.href !== before", arg=before, timeout=LIMIT_MS)
     canvas = settled(section)
-    page.wait_for_timeout(0)
     link, shown = page.url, Plot(canvas).at
     other = page.context.new_page()
     other.set_viewport_size({"width": 1280, "height": 800})
@@ -234,3 +233,37 @@ def test_each_export_is_a_file_of_its_kind(page, known, suffix, tmp_path):
     if suffix == "csv":
         assert len(content.decode().splitlines()) == 1 + len(READINGS)
         assert KEYS[0] in content.decode()
+
+
+def test_one_finger_drags_and_two_fingers_zoom(page, known):
+    """As on a phone: what was under a finger stays there, and spreading two fingers to twice their distance shows half."""
+    section, canvas = drawn(page, known, BEGIN_US, BEGIN_US + 40 * SECOND_US)
+    session = page.context.new_cdp_session(page)
+    session.send("Emulation.setTouchEmulationEnabled", {"enabled": True, "maxTouchPoints": 2})
+    box = canvas.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+    def touch(kind, *places):
+        points = [{"x": at, "y": y, "id": number} for number, at in enumerate(places)]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    def window():
+        return [int(float(canvas.get_attribute(name))) for name in ("data-from", "data-to")]
+
+    def finger(*path):
+        touch("touchStart", *path[0])
+        for places in path[1:]:
+            touch("touchMove", *places)
+        touch("touchEnd")
+        page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        settled(section)
+
+    before = window()
+    us_per_px = (before[1] - before[0]) / (Plot(canvas).at["right"] - Plot(canvas).at["left"])
+    finger([x], [x - 30], [x - 60], [x - 100])
+    moved = window()
+    assert moved[1] - moved[0] == pytest.approx(before[1] - before[0], abs=2)
+    assert moved[0] - before[0] == pytest.approx(100 * us_per_px, rel=0.02)
+    finger([x - 60, x + 60], [x - 80, x + 80], [x - 100, x + 100], [x - 120, x + 120])
+    zoomed = window()
+    assert zoomed[1] - zoomed[0] == pytest.approx((moved[1] - moved[0]) / 2, rel=0.02)
