@@ -30,6 +30,18 @@ def test_gateways_are_listed_with_what_they_reported(page, known):
     assert rows[0][3:8] == ["10 ms", "bounded, chrony", "5", "0", "3"]
 
 
+def test_a_gateway_is_chosen_by_keyboard_while_the_list_is_renewed(page, known):
+    """The list tells ages, so it is written anew each second; the focus stays where it was."""
+    section = opened(page, known.url, "gateways")
+    button = section.get_by_role("button", name="hall/gw-2")
+    button.focus(timeout=LIMIT_MS)
+    page.evaluate("() => { window.seen = document.activeElement; }")
+    page.wait_for_function("() => !window.seen.isConnected", timeout=LIMIT_MS)
+    assert page.evaluate("() => document.activeElement.textContent") == "hall/gw-2"
+    page.keyboard.press("Enter")
+    section.get_by_role("heading", name="hall/gw-2").wait_for(timeout=LIMIT_MS)
+
+
 def test_a_chosen_gateway_shows_its_clock_over_time(page, known):
     """The table behind the chart has each heartbeat; the readers have the parts of their stamps."""
     section = opened(page, known.url, VIEWS["gateways"])

@@ -19,8 +19,9 @@ export function table({ caption, columns, rows, total = rows.length, most = MOST
     return whole;
 }
 
-/** Replaces what a table holds; arguments as for `table`. */
+/** Replaces what a table holds; arguments as for `table`. The button or link that had the focus has it again. */
 export function fillTable(whole, { caption, columns, rows, total = rows.length, most = MOST_ROWS }) {
+    const focused = whole.contains(document.activeElement) ? document.activeElement.textContent : null;
     const head = document.createElement("thead");
     const titles = head.appendChild(document.createElement("tr"));
     for (const column of columns) {
@@ -35,6 +36,9 @@ export function fillTable(whole, { caption, columns, rows, total = rows.length, 
     const kept = Math.min(rows.length, most);
     told.textContent = total > kept ? `${caption} (${count(kept)} of ${count(total)})` : caption;
     whole.replaceChildren(told, head, body);
+    if (focused === null) return;
+    const again = [...whole.querySelectorAll("button, a")].find((one) => one.textContent === focused);
+    again?.focus({ preventScroll: true });
 }
 
 /**
