@@ -1,7 +1,8 @@
 """What jobs have published, as the page asks for it: results of a time or of a reading, late readings, figures, queries.
 
-The newest MAX_RESULTS results and MAX_LATE readings of the side output are kept as Arrow tables, some 200 bytes each; the
-figures of rules count all. A retraction takes its result out of what is shown. Cost: 2 us a result, once.
+The newest MAX_RESULTS results and MAX_LATE readings of the side output are kept as Arrow tables (see `kept_tables`), some
+500 bytes each; the figures of rules count all. A retraction takes its result out of what is shown. Cost: 2 us a result,
+once.
 """
 
 import json
@@ -15,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from whenabouts_cloud.dashboard.results.kept_tables import Tables, appended, bounded, without
 from whenabouts_cloud.dashboard.results.outputs import LATE, Batches, Output, outputs_in
-from whenabouts_cloud.dashboard.results.result_rows import KINDS, RETRACTED, ROWS, rows_of
+from whenabouts_cloud.dashboard.results.result_rows import KINDS, RETRACTED, rows_of
 from whenabouts_cloud.dashboard.results.rule_figures import RuleFigures
 from whenabouts_cloud.delivery.published import INPUT, parquet_in
 from whenabouts_cloud.landing.schema import STAMPED, of
@@ -26,8 +28,11 @@ MAX_RESULTS = 200_000
 MAX_LATE = 100_000
 MAX_RETRACTED = 200_000
 MAX_RULES = 200
+MOST_OF_READING = 200
 PROBLEMS = 20
 RELIST_S, REMOTE_RELIST_S = 0.5, 10.0  # between two looks for what is new: in folders, in object stores
+OF_READING = ("rule", "kind", "id", "key", "probability", "t_min", "t_max", "status")
+WHY = ("rule", "reason")
 SIDE = pa.schema([("rule", pa.string()), ("reason", pa.string()), *of(*STAMPED)])
 
 
@@ -39,8 +44,8 @@ class ResultIndex:
         self._lock = threading.RLock()
         self._batches: dict[str, Batches] = {}
         self._queue: list[tuple[Output, str, Store, int]] = []
-        self._rows: dict[str, list[pa.Table]] = {}  # by output
-        self._late: dict[str, list[pa.Table]] = {}
+        self._rows: dict[str, Tables] = {}  # by output
+        self._late: dict[str, Tables] = {}
         self._retracted: dict[str, None] = {}
         self._figures: dict[str, dict[str, RuleFigures]] = {}
         self._progress: dict[str, tuple[str, bytes]] = {}  # by output: its name and the text of its file
@@ -49,7 +54,6 @@ class ResultIndex:
         self._dropped = 0
         self._relist_s = RELIST_S if all(one.local for one in self._places) else REMOTE_RELIST_S
         self._listed_s = -REMOTE_RELIST_S
-        self._whole: tuple[int, pa.Table, pa.Table] | None = None
         self.version = 0
 
     def follow(self, budget_s: float) -> bool:
@@ -86,44 +90,44 @@ class ResultIndex:
 
         Each: rule, kind, id, key, probability, status, t_min, t_max, and a, b: its first and its last reading.
         """
-        rows, _ = self._tables()
-        mask = pc.and_(pc.less_equal(rows["t_min"], to_us), pc.greater_equal(rows["t_max"], from_us))
-        mask = pc.and_(mask, pc.greater(pc.list_value_length(rows["readings"]), 0))
-        if rules is not None:
-            mask = pc.and_(mask, pc.is_in(rows["rule"], value_set=pa.array(list(rules), pa.string())))
-        found = rows.filter(mask)
-        total = found.num_rows
-        if total > most:
-            order = pc.sort_indices(pc.fill_null(found["probability"], 1.0), sort_keys=[("", "descending")])
-            found = found.take(order[:most])
-        return [_with_ends(one) for one in found.to_pylist()], total
+        tables = self._tables(self._rows)
+        places = [_indices(_overlapping(table, from_us, to_us, rules)) for table in tables]
+        if not sum(map(len, places)):
+            return [], 0
+        owner = np.repeat(np.arange(len(tables)), [len(some) for some in places])
+        row = np.concatenate(places)
+        probability = np.concatenate(
+            [np.asarray(pc.fill_null(x["probability"], 1.0))[some] for x, some in zip(tables, places, strict=True)]
+        )
+        chosen = np.argsort(-probability, kind="stable")[:most]
+        found: list[dict[str, Any]] = [{}] * len(chosen)
+        for number in np.unique(owner[chosen]).tolist():
+            at = np.flatnonzero(owner[chosen] == number)
+            taken = tables[number].take(pa.array(row[chosen[at]])).to_pylist()
+            for place, one in zip(at.tolist(), taken, strict=True):
+                found[place] = _with_ends(one)
+        return found, len(row)
 
     def of_reading(self, site: str, gateway: str, boot: int, seq: int) -> dict[str, list[dict[str, Any]]]:
-        """`results` that have a reading, at most 200, and its rows in the `side_output`."""
-        rows, late = self._tables()
-        lists = rows["readings"].combine_chunks()
-        found: list[dict[str, Any]] = []
-        for part in lists.chunks if isinstance(lists, pa.ChunkedArray) else [lists]:
-            flat = part.flatten()
-            same = pc.and_(pc.equal(pc.struct_field(flat, "boot"), boot), pc.equal(pc.struct_field(flat, "seq"), seq))
-            same = pc.and_(same, pc.equal(pc.struct_field(flat, "gateway"), gateway))
-            same = pc.fill_null(pc.and_(same, pc.equal(pc.struct_field(flat, "site"), site)), False)
-            parents = pc.unique(part.value_parent_indices().filter(same))
-            names = ["rule", "kind", "id", "key", "probability", "t_min", "t_max", "status"]
-            found += rows.select(names).take(parents[:200]).to_pylist()
-        side = late.filter(pc.and_(pc.equal(late["boot"], boot), pc.equal(late["seq"], seq))).to_pylist()
-        told = [
-            {"rule": x["rule"], "reason": x["reason"]} for x in side if (x["site"], x["gateway"]) == (site, gateway)
-        ]
-        return {"results": found, "side_output": told[:200]}
+        """`results` that have a reading, at most MOST_OF_READING, and its rows in the `side_output`, as many."""
+        results: list[dict[str, Any]] = []
+        for table in self._tables(self._rows):
+            lists = table["readings"].chunk(0)
+            parents = pc.unique(lists.value_parent_indices().filter(_same(lists.flatten(), site, gateway, boot, seq)))
+            results += table.select(OF_READING).take(parents[:MOST_OF_READING]).to_pylist()
+        late: list[dict[str, Any]] = []
+        for table in self._tables(self._late):
+            late += table.filter(_same(table.to_struct_array(), site, gateway, boot, seq)).select(WHY).to_pylist()
+        return {"results": results[:MOST_OF_READING], "side_output": late[:MOST_OF_READING]}
 
     def late(self, from_us: int, to_us: int, most: int) -> list[dict[str, Any]]:
         """Readings of the side output that overlap a time, each once."""
-        _, late = self._tables()
-        mask = pc.and_(pc.less_equal(late["t_min"], to_us), pc.greater_equal(late["t_max"], from_us))
-        found = {
-            (x["site"], x["gateway"], x["boot"], x["seq"]): x for x in late.filter(mask).slice(0, most).to_pylist()
-        }
+        found: dict[tuple[Any, ...], dict[str, Any]] = {}
+        left = most
+        for table in self._tables(self._late):
+            rows = table.filter(_in_time(table, from_us, to_us)).slice(0, left)
+            left -= rows.num_rows
+            found |= {(x["site"], x["gateway"], x["boot"], x["seq"]): x for x in rows.to_pylist()}
         return list(found.values())
 
     def figures(self) -> dict[str, dict[str, Any]]:
@@ -164,7 +168,7 @@ class ResultIndex:
         with self._lock:
             for known in (self._rows, self._late, self._figures):
                 known.pop(output.store.uri, None)
-            self._changed()
+            self.version += 1
 
     def _read_progress(self, output: Output) -> None:
         try:
@@ -195,19 +199,24 @@ class ResultIndex:
 
     def _take(self, output: Output, rows: pa.Table) -> None:
         with self._lock:
-            gone = pc.equal(rows["status"], RETRACTED)
-            for one in rows["id"].filter(gone).to_pylist():
-                self._retracted[one] = None
-            while len(self._retracted) > MAX_RETRACTED:
-                self._retracted.pop(next(iter(self._retracted)))
-            rows = rows.filter(pc.invert(pc.fill_null(gone, False)))
+            gone = pc.fill_null(pc.equal(rows["status"], RETRACTED), False)
+            retracted = rows["id"].filter(gone)
+            if len(retracted):
+                self._retracted |= dict.fromkeys(retracted.to_pylist())
+                while len(self._retracted) > MAX_RETRACTED:
+                    self._retracted.pop(next(iter(self._retracted)))
+                for uri, kept in self._rows.items():
+                    self._rows[uri] = without(kept, "id", retracted)
+            rows = rows.filter(pc.invert(gone))
+            if self._retracted:  # a retraction may be read before its result
+                [rows] = without([rows], "id", pa.array(self._retracted, pa.string()))
             figures = self._figures.setdefault(output.store.uri, {})
             for rule in pc.unique(rows["rule"]).to_pylist():
                 if rule in figures or len(figures) < MAX_RULES:
                     figures.setdefault(rule, RuleFigures()).add(rows.filter(pc.equal(rows["rule"], rule)))
-            self._rows.setdefault(output.store.uri, []).append(rows)
-            self._dropped += _bounded(self._rows, MAX_RESULTS)
-            self._changed()
+            self._rows[output.store.uri] = appended(self._rows.get(output.store.uri, []), rows)
+            self._dropped += bounded(self._rows, MAX_RESULTS)
+            self.version += 1
 
     def _take_late(self, output: Output, late: pa.Table) -> None:
         with self._lock:
@@ -215,38 +224,35 @@ class ResultIndex:
             for one in late.group_by(["rule", "reason"]).aggregate([([], "count_all")]).to_pylist():
                 if one["rule"] in figures or len(figures) < MAX_RULES:
                     figures.setdefault(one["rule"], RuleFigures()).add_late(str(one["reason"]), one["count_all"])
-            self._late.setdefault(output.store.uri, []).append(late)
-            _bounded(self._late, MAX_LATE)
-            self._changed()
+            self._late[output.store.uri] = appended(self._late.get(output.store.uri, []), late)
+            bounded(self._late, MAX_LATE)
+            self.version += 1
 
-    def _changed(self) -> None:
-        self._whole = None
-        self.version += 1
-
-    def _tables(self) -> tuple[pa.Table, pa.Table]:
-        """All results that hold, and the side output."""
+    def _tables(self, kept: dict[str, Tables]) -> Tables:
+        """The tables of all outputs that have rows; each column of one is a single chunk. Nothing is copied."""
         with self._lock:
-            if self._whole is None or self._whole[0] != self.version:
-                rows = pa.concat_tables([ROWS.empty_table(), *(x for some in self._rows.values() for x in some)])
-                if self._retracted:
-                    gone = pc.is_in(rows["id"], value_set=pa.array(list(self._retracted), pa.string()))
-                    rows = rows.filter(pc.invert(gone))
-                late = pa.concat_tables([SIDE.empty_table(), *(x for some in self._late.values() for x in some)])
-                self._whole = (self.version, rows.combine_chunks(), late.combine_chunks())
-            return self._whole[1], self._whole[2]
+            return [table for some in kept.values() for table in some if table.num_rows]
 
 
-def _bounded(tables: dict[str, list[pa.Table]], most: int) -> int:
-    """Drop the oldest tables of the largest output until at most so many rows are left; return how many were dropped."""
-    dropped = 0
-    while (total := sum(x.num_rows for some in tables.values() for x in some)) > most:
-        largest = max(tables.values(), key=lambda some: sum(x.num_rows for x in some))
-        first = largest.pop(0)
-        keep = max(0, first.num_rows - (total - most))
-        dropped += first.num_rows - keep
-        if keep:
-            largest.insert(0, first.slice(first.num_rows - keep))
-    return dropped
+def _in_time(table: pa.Table, from_us: int, to_us: int) -> Any:
+    return pc.and_(pc.less_equal(table["t_min"], to_us), pc.greater_equal(table["t_max"], from_us))
+
+
+def _overlapping(table: pa.Table, from_us: int, to_us: int, rules: Sequence[str] | None) -> Any:
+    """Which results overlap a time, have readings, and are of these rules."""
+    mask = pc.and_(_in_time(table, from_us, to_us), pc.greater(pc.list_value_length(table["readings"]), 0))
+    return mask if rules is None else pc.and_(mask, pc.is_in(table["rule"], value_set=pa.array(rules, pa.string())))
+
+
+def _indices(mask: Any) -> Any:
+    return np.flatnonzero(np.asarray(pc.fill_null(mask, False)))
+
+
+def _same(rows: Any, site: str, gateway: str, boot: int, seq: int) -> Any:
+    """Which rows of a struct array are of this reading."""
+    mask = pc.and_(pc.equal(pc.struct_field(rows, "boot"), boot), pc.equal(pc.struct_field(rows, "seq"), seq))
+    mask = pc.and_(mask, pc.equal(pc.struct_field(rows, "gateway"), gateway))
+    return pc.fill_null(pc.and_(mask, pc.equal(pc.struct_field(rows, "site"), site)), False)
 
 
 def _with_ends(one: dict[str, Any]) -> dict[str, Any]:

@@ -9,11 +9,12 @@ from support.browser import known_run
 from support.browser.known_run import BEGIN_US, DOCK, EXIT, KEYS, SECOND_US
 from whenabouts_cloud.cep.shard.results import RESULT as MATCH
 from whenabouts_cloud.correlation.pairs import RESULT as PAIR
-from whenabouts_cloud.dashboard.results import result_index
+from whenabouts_cloud.dashboard.results import kept_tables, result_index
 from whenabouts_cloud.dashboard.results.result_index import ResultIndex
 from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.latwin.shard.results import RESULT as VERDICT
 
+DOOR_READING = ("gw-2", 1)  # gateway and boot
 END_US = BEGIN_US + 3600 * SECOND_US
 
 
@@ -116,6 +117,30 @@ def test_a_reading_tells_its_results_and_its_side_output(run):
     assert index.of_reading("hall", "gw-9", 1, 17) == {"results": [], "side_output": []}
 
 
+def test_a_reading_has_its_results_whatever_tables_these_are_in(run, monkeypatch):
+    """Also after the oldest of a table were dropped."""
+    monkeypatch.setattr(kept_tables, "JOINED", 7)
+    monkeypatch.setattr(result_index, "MAX_RESULTS", 12)
+    index = index_of(run)
+    found = {n: [x["id"] for x in index.of_reading("hall", *DOOR_READING, n)["results"]] for n in range(15)}
+    assert {n: some for n, some in found.items() if some} == {
+        n: [f"pair-{n}"] for n in range(15) if f"pair-{n}" in ids(index)
+    }
+    assert 0 < sum(map(len, found.values())) < 15
+
+
+@pytest.mark.parametrize("first", ["result", "retraction"])
+def test_a_retracted_result_is_not_shown_whichever_is_read_first(tmp_path, first):
+    """Jobs publish side by side; the other results stay."""
+    match = known_run.matches()[0]
+    gone = match | {"status": "retracted"}
+    other = known_run.matches()[1]
+    for number, one in enumerate((match, gone) if first == "result" else (gone, match)):
+        known_run.publish(tmp_path / "matches", MATCH, number, [one])
+    known_run.publish(tmp_path / "matches", MATCH, 2, [other])
+    assert ids(index_of(tmp_path)) == {other["result_id"]}
+
+
 def test_figures_count_results_by_probability_and_late_readings_by_reason(run):
     """Every result, in one bin."""
     figures = index_of(run).figures()
@@ -131,8 +156,6 @@ def test_an_output_that_was_replaced_as_a_whole_is_read_anew(run):
     for file in (out / "batch=00000000").iterdir():
         file.unlink()
     (out / "batch=00000000").rmdir()
-    from whenabouts_cloud.cep.shard.results import RESULT as MATCH
-
     known_run.publish(out, MATCH, 0, [known_run.matches()[0] | {"result_id": "again"}])
     (out / "batch=00000000" / "_input.json").write_text('{"digest": "other"}')
     assert {one for one in ids(read(index)) if not one.startswith("pair")} == {"again"}
