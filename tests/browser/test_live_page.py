@@ -43,6 +43,8 @@ def test_a_reading_that_lands_appears_without_a_reload(page, landing, tmp_path):
         land(landing, [badge(1, "second")])
         read_of(section, "second")
         page.locator("#figures").get_by_text("2 readings").wait_for(timeout=LIMIT_MS)
+        settled(section)
+        assert [row[1] for row in table(section, "Lanes")] == ["2"]
 
 
 def test_after_a_kill_the_page_says_so_and_goes_on_when_the_server_is_back(page, landing, tmp_path):

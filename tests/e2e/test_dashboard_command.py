@@ -93,6 +93,7 @@ def test_programs_can_read_its_address(landing):
     )
     try:
         address = json.loads(process.stdout.readline())["address"]
+        assert address.startswith("http://127.0.0.1:")
         until(lambda: Served(address).get("/healthz").status == 200, "the dashboard to answer")
     finally:
         process.kill()

@@ -284,8 +284,8 @@ class LandedIndex:
         """Count the newest block that waits. The lock is held for as short as it can be: questions wait for it."""
         block = known.waiting[-1]  # removed when it is counted: until then nothing is exact
         table = self._tried(lambda: read_block(self._landing, block, COUNTED))
-        counts = table is not None and table.num_rows > 0
-        if counts:
+        has_rows = table is not None and table.num_rows > 0
+        if has_rows:
             lanes = self._numbered(table)
             t_min, t_max = (np.asarray(table[name].fill_null(0), np.int64) for name in ("t_min", "t_max"))
             density = known.density.added(lanes, middles_of(table))
@@ -293,7 +293,7 @@ class LandedIndex:
             known.waiting.pop()
             known.waiting_rows -= block.rows
             self.version += 1
-            if not counts:
+            if not has_rows:
                 return
             known.counted_rows += table.num_rows
             known.table.add(lanes, t_min, t_max)

@@ -51,10 +51,7 @@ class LaneTable:
         for codes, names in columns:
             mixed = mixed * (len(names) + 1) + codes
         most = int(np.prod([len(names) + 1 for _, names in columns]))
-        if most > MOST_COMBINED:
-            found, place = np.unique(mixed, return_inverse=True)
-        else:  # without sorting
-            found, place = np.flatnonzero(np.bincount(mixed, minlength=most)), mixed
+        found, place = _distinct(mixed, most)
         numbers = np.empty(len(found), np.int32)
         for at, value in enumerate(found.tolist()):
             name = []
@@ -62,11 +59,7 @@ class LaneTable:
                 value, code = divmod(value, len(names) + 1)
                 name.append(names[code] if code < len(names) else "")
             numbers[at] = self._number((name[2], name[1], name[0]))
-        if most > MOST_COMBINED:
-            return numbers[place]
-        by_code = np.empty(most, np.int32)
-        by_code[found] = numbers
-        return by_code[place]
+        return numbers[place]
 
     def add(self, lanes: Any, t_min: Any, t_max: Any) -> None:
         """Count readings of these lanes."""
@@ -112,6 +105,17 @@ class LaneTable:
             self._last.append(-(2**63))
             self._sorted = None
         return number
+
+
+def _distinct(values: Any, most: int) -> tuple[Any, Any]:
+    """The distinct values, sorted, and the place of each value among them. Values are below `most`."""
+    if most > MOST_COMBINED:
+        found, place = np.unique(values, return_inverse=True)
+        return found, place
+    found = np.flatnonzero(np.bincount(values, minlength=most))  # without sorting
+    places = np.empty(most, np.int32)
+    places[found] = np.arange(len(found))
+    return found, places[values]
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[Any, list[str]]:

@@ -30,7 +30,7 @@ def without(tables: Sequence[pa.Table], column: str, values: pa.Array) -> Tables
     return made
 
 
-def bounded(tables: dict[str, Tables], most: int) -> int:
+def drop_oldest(tables: dict[str, Tables], most: int) -> int:
     """Drop the oldest rows of the longest list until at most so many are left in all; return how many were dropped."""
     dropped = 0
     while (total := sum(map(_rows, tables.values()))) > most:

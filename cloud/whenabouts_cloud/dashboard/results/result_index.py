@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.dashboard.results.kept_tables import Tables, appended, bounded, without
+from whenabouts_cloud.dashboard.results.kept_tables import Tables, appended, drop_oldest, without
 from whenabouts_cloud.dashboard.results.outputs import LATE, Batches, Output, outputs_in
 from whenabouts_cloud.dashboard.results.result_rows import KINDS, RETRACTED, rows_of
 from whenabouts_cloud.dashboard.results.rule_figures import RuleFigures
@@ -215,7 +215,7 @@ class ResultIndex:
                 if rule in figures or len(figures) < MAX_RULES:
                     figures.setdefault(rule, RuleFigures()).add(rows.filter(pc.equal(rows["rule"], rule)))
             self._rows[output.store.uri] = appended(self._rows.get(output.store.uri, []), rows)
-            self._dropped += bounded(self._rows, MAX_RESULTS)
+            self._dropped += drop_oldest(self._rows, MAX_RESULTS)
             self.version += 1
 
     def _take_late(self, output: Output, late: pa.Table) -> None:
@@ -225,7 +225,7 @@ class ResultIndex:
                 if one["rule"] in figures or len(figures) < MAX_RULES:
                     figures.setdefault(one["rule"], RuleFigures()).add_late(str(one["reason"]), one["count_all"])
             self._late[output.store.uri] = appended(self._late.get(output.store.uri, []), late)
-            bounded(self._late, MAX_LATE)
+            drop_oldest(self._late, MAX_LATE)
             self.version += 1
 
     def _tables(self, kept: dict[str, Tables]) -> Tables:

@@ -6,7 +6,7 @@ import pytest
 
 from support import search
 from whenabouts_cloud.dashboard.results import kept_tables
-from whenabouts_cloud.dashboard.results.kept_tables import appended, bounded, without
+from whenabouts_cloud.dashboard.results.kept_tables import appended, drop_oldest, without
 
 
 def rows(numbers):
@@ -40,7 +40,7 @@ def test_rows_are_those_that_were_added_and_neither_removed_nor_dropped(seed, mo
             gone = rng.integers(0, next_number, 2).tolist()
             kept["a"] = without(kept["a"], "n", pa.array(gone))
             plain = [n for n in plain if n not in gone]
-        dropped += bounded(kept, 30)
+        dropped += drop_oldest(kept, 30)
         plain = plain[-30:]
         assert held(kept["a"]) == plain
         assert [n for table in kept["a"] for [n] in table["l"].to_pylist()] == plain
@@ -51,7 +51,7 @@ def test_rows_are_those_that_were_added_and_neither_removed_nor_dropped(seed, mo
 def test_the_oldest_rows_of_the_longest_list_go_first():
     """So that one busy rule does not drive out the others."""
     kept = {"busy": [rows([1, 2, 3]), rows([4, 5, 6])], "quiet": [rows([7])]}
-    assert bounded(kept, 5) == 2
+    assert drop_oldest(kept, 5) == 2
     assert {name: held(tables) for name, tables in kept.items()} == {"busy": [3, 4, 5, 6], "quiet": [7]}
 
 
