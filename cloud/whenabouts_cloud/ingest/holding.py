@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Protocol
 
-from whenabouts_cloud.durable import sync
+from whenabouts_cloud.durable import make_folder, sync
 from whenabouts_cloud.ingest.lease import Lease, LeaseHeld, LeaseLost, acquire
 from whenabouts_cloud.landing import conditional
 from whenabouts_cloud.landing.conditional import Conflict
@@ -97,14 +97,15 @@ class _Locked:
     def __init__(self, store: Store, folder: Path) -> None:
         self._store, self.holder, self.taken_over = store, "", False
         try:
-            for name in (FRONTIER, "_ingest", "_dead"):
-                (folder / name).mkdir(parents=True, exist_ok=True)
+            for name in (AHEAD, FRONTIER, "_ingest", "_dead"):
+                make_folder(folder / name)
             self._lock: IO[str] = (folder / "_ingest" / "lock").open("w")
         except OSError as error:
             raise LandingError(f"landing {folder}: cannot be written ({error}); name a folder that can") from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            sync(folder)
+            for one in (folder.parent, folder, folder / AHEAD, folder / FRONTIER):
+                sync(one)  # an earlier ingest may have been killed after it had made a folder there
             for pattern in ("*/.part-*", *(f"{kind}/*/.part-*" for kind in (AHEAD, FRONTIER))):
                 for leftover in folder.glob(pattern):
                     leftover.unlink()

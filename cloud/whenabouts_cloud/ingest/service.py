@@ -32,6 +32,7 @@ class IngestService:
         self._stopping = threading.Event()
         self._received: deque[tuple[str, bytes, Token]] = deque()  # and not taken by the bridge yet
         self._small_window = False
+        self._flushed_s = time.monotonic()
         self.connected = False
         self.dropped = 0  # messages of QoS 0 that arrived at a full inbox
 
@@ -51,14 +52,11 @@ class IngestService:
 
         Messages received but not taken yet stay at the broker, which sends them to the next start.
         """
-        flushed_s = ticked_s = time.monotonic()
+        ticked_s = time.monotonic()
         while not self._stopping.is_set():
             try:
-                idle = not self._receive(flushed_s + FLUSH_S)
-                due = time.monotonic() - flushed_s >= FLUSH_S or self._full
-                if due or (idle and self._small_window and self._bridge.waiting):
-                    self._flush()
-                    flushed_s = time.monotonic()
+                if not self.turn():
+                    self._stopping.wait(RETRY_S)
             except ReceiverLost as error:
                 self._connect_again(error)
             if time.monotonic() - ticked_s >= tick_s:
@@ -66,6 +64,21 @@ class IngestService:
                 tick()
         self._flush_last()
         self.close()
+
+    def turn(self) -> bool:
+        """Take what has come, and land it when it is time; False if the landing cannot be written now.
+
+        Raises:
+            ReceiverLost: what is durable is not confirmed; it comes again, and counts as repeats.
+            LandingLost: another ingest holds the landing.
+        """
+        idle = not self._receive(self._flushed_s + FLUSH_S)
+        due = time.monotonic() - self._flushed_s >= FLUSH_S or self._full
+        if not due and not (idle and self._small_window and self._bridge.waiting):
+            return True
+        flushed = self._flush()
+        self._flushed_s = time.monotonic()
+        return flushed
 
     def stop(self) -> None:
         """Make `connect` and `run` end; callable from any thread, not from a signal handler."""
@@ -105,19 +118,15 @@ class IngestService:
         self._received.extend(received.messages)
         return bool(received.messages)
 
-    def _flush(self) -> None:
-        """Make durable what was taken, and confirm it.
-
-        Raises:
-            ReceiverLost: what is durable is not confirmed; it comes again, and counts as repeats.
-        """
+    def _flush(self) -> bool:
+        """Make durable what was taken, and confirm it; False if it cannot be written now. Errors as for `turn`."""
         try:
             done = self._bridge.flush()
         except OSError as error:
             log.error("landing.unwritable", "nothing is acknowledged; tries again", error=error)
-            self._stopping.wait(RETRY_S)
-            return
+            return False
         self._source.confirm(_confirmed(done))
+        return True
 
     def _flush_last(self) -> None:
         try:

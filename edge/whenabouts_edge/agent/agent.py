@@ -16,6 +16,7 @@ from typing import Any
 
 from whenabouts_edge.agent.delivery import Delivery, birth
 from whenabouts_edge.agent.group_host import GroupHost, to_publish
+from whenabouts_edge.agent.machine import Machine
 from whenabouts_edge.agent.timekeeping import Timekeeper
 from whenabouts_edge.clock import HostClock
 from whenabouts_edge.config.settings import Config
@@ -25,7 +26,7 @@ from whenabouts_edge.readers.host_session import Batch
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.readers.presence import PresenceHost
 from whenabouts_edge.readers.session import widest
-from whenabouts_edge.readers.thread import ReaderState, ReaderThread
+from whenabouts_edge.readers.thread import ReaderState
 from whenabouts_edge.rules.rule_host import RuleHost
 from whenabouts_edge.store.gaps import Gap
 from whenabouts_edge.store.intake import MAX_WAITING, Intake
@@ -46,14 +47,16 @@ log = Log(__name__)
 class Agent:
     """Runs one configuration until `stop` is called. Must be created inside a running event loop.
 
-    notifier: the service manager to notify; None for none.
+    notifier: the service manager to notify; None for none. machine: where it runs.
 
     Raises:
         SpoolError: the spool cannot be used.
         RulesFileError: the file of rules cannot be used.
     """
 
-    def __init__(self, config: Config, clock: HostClock, notifier: Notifier | None = None) -> None:
+    def __init__(
+        self, config: Config, clock: HostClock, notifier: Notifier | None = None, machine: Machine = Machine()
+    ) -> None:
         self.config = config
         self._notifier = notifier or Notifier({})
         self._loop = asyncio.get_running_loop()
@@ -61,7 +64,7 @@ class Agent:
         self._db = ThreadPoolExecutor(1, "spool")
         site, gateway = config.site, config.gateway
         self._rules = RuleHost(site, gateway, config.rules_file)
-        self._spool = spool = Spool(Path(config.state_dir) / "spool.sqlite", config.spool_limit_bytes)
+        self._spool = spool = Spool(Path(config.state_dir) / "spool.sqlite", config.spool_limit_bytes, machine.run())
         if spool.quarantined:
             log.error("spool.damaged", "renamed; began a new one", file=spool.quarantined)
         self._time = Timekeeper(clock, self._db, spool.waiting, spool.waiting.read(site, gateway))
@@ -70,10 +73,10 @@ class Agent:
             clock_heartbeat_us = config.commit_ms * 1000
             self._group = GroupHost(config.group, site, gateway, spool.boot, clock_heartbeat_us, self._time.now_us)
         self._reader_threads = [
-            ReaderThread(r, site, gateway, clock.host_us, self._time.current, self._deliverer(r.name))
+            machine.reader(r, site, gateway, clock.host_us, self._time.current, self._deliverer(r.name))
             for r in config.readers
         ]
-        self._delivery = Delivery(config, self._birth(), spool, self._db, self._on_rules, self._group)
+        self._delivery = Delivery(config, self._birth(), spool, self._db, self._on_rules, self._group, machine.client)
         before = spool.gaps.read(site, gateway)
         self._intake = Intake(self._append, self._delivery.work.set, config.commit_ms, self._keep_gaps, before)
         self._status_files = StatusFiles(config.state_dir, config.metrics_file)
@@ -219,7 +222,7 @@ class Agent:
 
     async def _keep_gaps(self, gaps: Sequence[Gap]) -> None:
         with contextlib.suppress(sqlite3.OperationalError):  # a full disk, which is logged already
-            await asyncio.get_running_loop().run_in_executor(self._db, self._spool.gaps.write, gaps)
+            await asyncio.get_running_loop().run_in_executor(self._db, self._spool.keep_gaps, gaps)
 
     async def _watermark(self) -> None:
         """Renew the watermark of the heartbeat: the time before which ports and clock leave nothing open."""

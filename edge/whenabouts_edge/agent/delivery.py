@@ -6,7 +6,6 @@ the broker; only then put f into the heartbeat.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from importlib.metadata import PackageNotFoundError, version
@@ -19,8 +18,9 @@ from whenabouts_edge.events import set_within
 from whenabouts_edge.rules.evaluate import KIND, UNIT
 from whenabouts_edge.store.intake import Intake
 from whenabouts_edge.store.spool import Spool, SpoolError
+from whenabouts_edge.uplink.client import MakeClient, made
 from whenabouts_edge.uplink.outbox import MAX_IN_FLIGHT, Position
-from whenabouts_edge.uplink.uplink import Uplink
+from whenabouts_edge.uplink.uplink import Uplink, ignored
 from whenabouts_protocol import Ack, Birth, Heartbeat, encode_heartbeat
 from whenabouts_protocol.group_state import KIND as STATE_KIND
 from whenabouts_protocol.layout import MAX_BOOTS
@@ -35,6 +35,7 @@ log = Log(__name__)
 
 class Delivery:
     """Publishes one spool. db: the spool's thread. on_rules, group: receive messages of the broker, as in `Uplink`.
+    client: makes the client of a connection.
 
     frontier_us: the watermark that the heartbeat carries now, UTC, or None. work: set when there is more to publish.
     """
@@ -47,6 +48,7 @@ class Delivery:
         db: Executor,
         on_rules: Callable[[bytes], None],
         group: GroupHost | None,
+        client: MakeClient = made,
     ) -> None:
         self._config, self._spool, self._db = config, spool, db
         self._loop = asyncio.get_running_loop()
@@ -55,8 +57,10 @@ class Delivery:
         self._published: dict[int, tuple[int, int]] = {}
         self._acked: dict[int, int] = {}  # by boot, the last number confirmed by the cloud, until deleted
         self._acked_numbers = asyncio.Event()
-        heard = (group.topics, group.heard) if group else ()
-        self.uplink = Uplink(config.broker, birth, self._on_ack, self.work.set, on_rules, *heard)
+        heard = (group.topics, group.heard) if group else ((), ignored)
+        self.uplink = Uplink(
+            config.broker, birth, self._on_ack, self.work.set, on_rules, *heard, now_s=self._loop.time, client=client
+        )
 
     async def publish(self) -> None:
         """Publish the messages of the spool in order, and again where nobody confirms them, until cancelled."""
@@ -64,7 +68,7 @@ class Delivery:
         while True:
             await set_within(self.work, OVERDUE_EVERY_S)
             self.work.clear()
-            if outbox.overdue(time.monotonic()):
+            if outbox.overdue(self._loop.time()):
                 log.warning("uplink.unconfirmed", "the cloud has not confirmed the messages sent; sends them again")
             while self.uplink.connected and (room := outbox.room()):
                 messages = await self._loop.run_in_executor(
@@ -85,7 +89,7 @@ class Delivery:
                 except SpoolError as error:  # the readings stay, are sent again and confirmed again
                     log.error("spool.failed", str(error))
                     continue
-                self.uplink.outbox.landed(boot, seq, time.monotonic())
+                self.uplink.outbox.landed(boot, seq, self._loop.time())
             self.work.set()
 
     async def watermark(self, frontier_us: int | None, intake: Intake) -> None:

@@ -5,7 +5,7 @@ growing pauses. A dead reader does not affect other readers.
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -77,6 +77,7 @@ class ReaderThread(threading.Thread):
         clock: Callable[[], ClockSample],
         deliver: Callable[[Batch], None],
         pace: Pace = Pace(),
+        open_port: Callable[[str, int], Port] = open_port,
     ) -> None:
         super().__init__(name=f"reader-{reader.name}", daemon=True)
         self.reader = reader
@@ -85,7 +86,7 @@ class ReaderThread(threading.Thread):
         self._host_us, self._clock, self._deliver = host_us, clock, deliver
         session = HostSession(reader, site, gateway, host_us).session
         self.reach_us, self.parts_us = session.reach_us, (*session.parts_us, 1000 * POLL_MS)
-        self._pace = pace
+        self._pace, self._open = pace, open_port
         self._stopping = threading.Event()
 
     def stop(self) -> None:
@@ -93,18 +94,24 @@ class ReaderThread(threading.Thread):
         self._stopping.set()
 
     def run(self) -> None:
+        for pause_s in self.turns():
+            if pause_s:
+                self._stopping.wait(pause_s)
+
+    def turns(self) -> Iterator[float]:
+        """The work of the thread in turns; yields the pause before each in seconds, 0 before a read, which waits itself."""
         backoff = Backoff(*self._pace.reopen_us)
         while not self._stopping.is_set():
             opening_ns = time.monotonic_ns()
             device = device_of(self.reader.port)
             try:
-                with open_port(self.reader.port, self.reader.baud or READERS[self.reader.kind].baud) as port:
+                with self._open(self.reader.port, self.reader.baud or READERS[self.reader.kind].baud) as port:
                     device = device or device_of(self.reader.port)  # it appeared in between
                     self._say("reading", "")
                     self.reader_state.opened += 1
                     self.reader_state.device = device[1] if device else self.reader.port
                     self.reader_state.opened_ns = port.replay_start_ns or opening_ns
-                    self._read(port, device)
+                    yield from self._read(port, device)
                     return
             except PortError as error:
                 self._say("lost", str(error))
@@ -118,10 +125,10 @@ class ReaderThread(threading.Thread):
             if time.monotonic_ns() - opening_ns > self._pace.steady_ns:
                 backoff.reset()
             self.reader_state.failed += 1
-            if self._pause(backoff.pause_us(random.getrandbits(8)), device):
+            if (yield from self._pause(backoff.pause_us(random.getrandbits(8)), device)):
                 backoff.reset()
 
-    def _pause(self, pause_us: int, device: tuple[int, str] | None) -> bool:
+    def _pause(self, pause_us: int, device: tuple[int, str] | None) -> Generator[float, None, bool]:
         """Wait with the port closed, and keep reporting that nothing comes: a dead reader must not hold the watermark
         back.
 
@@ -135,7 +142,7 @@ class ReaderThread(threading.Thread):
             device = now
             now_us = self._host_us(now_ns)
             self._deliver(Batch([], now_us, now_us, now_us))
-            self._stopping.wait(min(self._pace.closed_clear_ns, until_ns - now_ns) / 1e9)
+            yield min(self._pace.closed_clear_ns, until_ns - now_ns) / 1e9
         return False
 
     def _check_moved(self, device: tuple[int, str] | None) -> None:
@@ -146,7 +153,7 @@ class ReaderThread(threading.Thread):
                 f"port {self.reader.port}: leads to {now[0]} now, was opened as {device[0]}; opening it again"
             )
 
-    def _read(self, port: Port, device: tuple[int, str] | None) -> None:
+    def _read(self, port: Port, device: tuple[int, str] | None) -> Iterator[float]:
         begun_ns = time.monotonic_ns() if port.replay_start_ns is None else port.replay_start_ns
         host_session = HostSession(self.reader, *self._place, self._host_us, self._host_us(begun_ns))
         restarts, invalid = self.reader_state.restarts, self.reader_state.invalid
@@ -160,6 +167,7 @@ class ReaderThread(threading.Thread):
                     self.reader_state.failed = 0
             while command := host_session.session.dialogue.due(self._host_us(time.monotonic_ns())):
                 port.write(command)
+            yield 0.0
             chunk = port.read()
             now_ns = time.monotonic_ns()
             empty_us = self._host_us(port.empty_ns)

@@ -2,7 +2,8 @@
 
 A count is written with every batch that is refused, and deleted in the transaction that stores its gap reading. So
 neither an orderly end nor a power cut loses a count. Only a full disk may have no room for a row; the counts are then
-kept only in memory.
+kept only in memory. A reading is counted or comes again, never both: the transaction that counts it deletes the row in
+which it waited for the clock.
 """
 
 import sqlite3
@@ -24,7 +25,8 @@ CREATE TABLE IF NOT EXISTS gap (
 class Gap:
     """A number of readings of one stream that were lost in this interval; `numbered` makes the gap reading.
 
-    vclock: empty for a gap that an earlier agent counted, as that agent's clock means nothing in this one's group.
+    vclock: empty for a gap that an earlier agent counted, as that agent's clock means nothing in this one's group. rows: in
+    which some of them waited for the clock (`waiting`).
     """
 
     site: str
@@ -35,12 +37,14 @@ class Gap:
     t_max: int
     clock_state: str
     vclock: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, one: PendingReading) -> "Gap":
         """The gap that one refused reading leaves. The reading must be dated."""
         assert one.stamp is not None
-        return cls(one.site, one.gateway, one.stream, 1, *one.stamp, one.vclock)
+        rows = () if one.kept is None else (one.kept.row,)
+        return cls(one.site, one.gateway, one.stream, 1, *one.stamp, one.vclock, rows)
 
     def joined(self, more: "Gap") -> "Gap":
         """Union of two gaps of one stream; the clock is that of the later one."""
@@ -53,6 +57,7 @@ class Gap:
             max(self.t_max, more.t_max),
             more.clock_state,
             more.vclock,
+            self.rows + more.rows,
         )
 
     def numbered(self, boot: int, seq: int) -> Reading:
@@ -82,14 +87,9 @@ class GapRows:
             db.executescript(f"BEGIN; {SCHEMA} COMMIT;")
 
     def write(self, gaps: Iterable[Gap]) -> None:
-        """Replace the rows of these gaps' streams; durable when this returns.
-
-        Raises:
-            sqlite3.OperationalError: the disk is full.
-        """
+        """Replace the rows of these gaps' streams, in a transaction that others begin."""
         rows = [(gap.stream, gap.count, gap.t_min, gap.t_max, gap.clock_state) for gap in gaps]
-        with self._db:
-            self._db.executemany("INSERT OR REPLACE INTO gap VALUES (?, ?, ?, ?, ?)", rows)
+        self._db.executemany("INSERT OR REPLACE INTO gap VALUES (?, ?, ?, ?, ?)", rows)
 
     def delete(self, gaps: Iterable[Gap]) -> None:
         """Delete the rows of these gaps, in the transaction that stores their gap readings."""

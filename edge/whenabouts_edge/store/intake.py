@@ -64,7 +64,8 @@ class Intake:
 
     def release(self, count: int) -> None:
         """Give back room that was reserved for readings which are not handed over now."""
-        self._room.release(count)
+        if count:
+            self._room.release(count)
 
     @property
     def waiting(self) -> int:

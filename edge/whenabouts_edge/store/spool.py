@@ -81,11 +81,13 @@ class SpoolState:
 class Spool:
     """The durable queue of one gateway. One process writes it; it holds the file's lock for its lifetime.
 
+    run: name of this run of the machine, see `waiting`.
+
     Raises:
         SpoolError: the file is another program's, or in use.
     """
 
-    def __init__(self, path: Path, limit_bytes: int) -> None:
+    def __init__(self, path: Path, limit_bytes: int, run: str | None = None) -> None:
         self.path = path
         self.limit_bytes = limit_bytes
         self.quarantined: Path | None = None
@@ -98,7 +100,7 @@ class Spool:
         self._db, self._readings, self._payload_bytes, self.boot = self._open_or_quarantine()
         self._next_seq = 0
         try:
-            self.waiting = WaitingRows(self._db, this_run())
+            self.waiting = WaitingRows(self._db, this_run() if run is None else run)
             self.gaps = GapRows(self._db)
         except sqlite3.DatabaseError as error:
             self._db.close()
@@ -124,7 +126,7 @@ class Spool:
                 "see why the cloud does not acknowledge, or raise [spool] limit_mib"
             )
         last_seq = first_seq + len(numbered) - 1
-        waited = [one.kept.row for one in readings if one.kept is not None]
+        waited = [one.kept.row for one in readings if one.kept is not None] + [row for gap in gaps for row in gap.rows]
         try:
             with self._db:
                 self._db.execute(
@@ -140,6 +142,18 @@ class Spool:
         self._readings += len(numbered)
         self._payload_bytes += len(payload)
         return Message(self.boot, first_seq, last_seq, payload)
+
+    def keep_gaps(self, gaps: Sequence[Gap]) -> None:
+        """Write the counts of refused readings to disk; durable when this returns.
+
+        Raises:
+            sqlite3.OperationalError: the disk is full.
+        """
+        waited = [row for gap in gaps for row in gap.rows]
+        with self._db:
+            self.gaps.write(gaps)
+            self.waiting.delete(waited)
+        self.waiting.left(waited)
 
     def after(self, position: tuple[int, int] | None, limit: int) -> list[Message]:
         """Up to limit stored messages behind a position, oldest first; from the beginning for None."""

@@ -6,6 +6,7 @@ connection, and the delivery of readings, go on. The number of the message is ne
 """
 
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,10 @@ class BoundedClient(mqtt.Client):
         except OSError as error:
             self.fault = error
             raise
+
+
+MakeClient = Callable[[BrokerConfig, MQTTProtocolVersion, str], BoundedClient]
+"""Makes the client of one connection, as `made` does."""
 
 
 def made(broker: BrokerConfig, version: MQTTProtocolVersion, client_id: str) -> BoundedClient:

@@ -24,7 +24,15 @@ from whenabouts_edge.config.settings import BrokerConfig
 from whenabouts_edge.events import set_within
 from whenabouts_edge.store.spool import Message
 from whenabouts_edge.uplink import certificate
-from whenabouts_edge.uplink.client import MAX_PACKET_BYTES, BoundedClient, connect, made, protocol_name, unusable
+from whenabouts_edge.uplink.client import (
+    MAX_PACKET_BYTES,
+    BoundedClient,
+    MakeClient,
+    connect,
+    made,
+    protocol_name,
+    unusable,
+)
 from whenabouts_edge.uplink.outbox import MAX_IN_FLIGHT, Outbox, Position
 from whenabouts_edge.uplink.trouble import CALM_S, Troubles
 from whenabouts_protocol import Ack, Birth, Status, WireError, decode_ack, encode_birth, encode_status, topic
@@ -50,12 +58,16 @@ class NoAnswer(TimeoutError):
     """The broker accepted the connection and was silent."""
 
 
+def ignored(_topic: str, _payload: bytes) -> None:
+    """Do nothing with a message."""
+
+
 class Uplink:
     """One gateway's connection to the broker. All methods belong to the event loop's thread.
 
     on_ack is called with each acknowledgement from the cloud, on_rules with the payload of each rules message (empty when
     the rules are removed), on_change whenever more may be sent, on_heard with topic and payload of each message on
-    `listen`.
+    `listen`. client: makes the client of each connection.
     """
 
     def __init__(
@@ -66,12 +78,14 @@ class Uplink:
         on_change: Callable[[], None],
         on_rules: Callable[[bytes], None],
         listen: Sequence[str] = (),
-        on_heard: Callable[[str, bytes], None] = lambda topic, payload: None,
+        on_heard: Callable[[str, bytes], None] = ignored,
         now_s: Callable[[], float] = time.monotonic,
+        client: MakeClient = made,
     ) -> None:
         self._broker, self._birth = broker, birth
         self._on_ack, self._on_change, self._on_rules, self._now_s = on_ack, on_change, on_rules, now_s
         self._listen, self._on_heard = list(listen), on_heard
+        self._made = client
         self._state: bytes | None = None
         self._loop = asyncio.get_running_loop()
         self._client: BoundedClient | None = None
@@ -250,7 +264,7 @@ class Uplink:
         answered.result()
 
     def _make_client(self, version: MQTTProtocolVersion) -> BoundedClient:
-        client = made(self._broker, version, self._broker.client_id)
+        client = self._made(self._broker, version, self._broker.client_id)
         client.max_inflight_messages_set(MAX_IN_FLIGHT)  # of all kinds; brokers usually permit no more
         client.connect_timeout = CONNECT_TIMEOUT_S
         client.will_set(self._topic("status"), self._status("offline"), qos=1, retain=True)

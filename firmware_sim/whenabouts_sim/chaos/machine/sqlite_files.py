@@ -1,9 +1,8 @@
-"""A disk that reports every write, sync, truncation and deletion of SQLite, and can refuse them: a VFS for Python's sqlite3.
+"""Files that report every write, sync, truncation and deletion of SQLite, and can refuse them, by a VFS for Python's sqlite3.
 
 Registered as the default VFS of the library that `sqlite3` itself uses, by ctypes: every file is opened by the real VFS, and
 its table of methods is replaced by a copy in which the calls that change the file go through here. `reported` gets
-(operation, file name, offset, bytes); `refuse` may return an error code of SQLite, which then replaces the call. For a
-separate process.
+(operation, path, offset, bytes); `refuse` may return an error code of SQLite, which then replaces the call.
 """
 
 import _sqlite3
@@ -46,17 +45,18 @@ _OPEN = ctypes.CFUNCTYPE(_I, _P, ctypes.c_char_p, _P, _I, _P)
 _DELETE = ctypes.CFUNCTYPE(_I, _P, ctypes.c_char_p, _I)
 
 
-class WatchedDisk:
-    """Watches from now on until the process ends.
+class WatchedFiles:
+    """Watches the files for which `watches` says so from now on, until the process ends.
 
     Raises:
         AttributeError: Python's sqlite3 does not export the functions of its library.
     """
 
-    def __init__(self, reported: Callable[[str, str, int, bytes], None]) -> None:
-        self.reported = reported
-        self.refuse: Callable[[str], int] = lambda operation: SQLITE_OK
-        self._names: dict[int, str] = {}
+    def __init__(self, watches: Callable[[str], bool], reported: Callable[[str, str, int, bytes], None]) -> None:
+        self.watches, self.reported = watches, reported
+        self.refuse: Callable[[str, str], int] = lambda operation, path: SQLITE_OK
+        self._paths: dict[int, str] = {}  # by the address of the open file
+        self._watching: dict[int, _IoMethods] = {}  # by the address of the real methods
         self._kept: list[object] = []  # what the library points at
         library = ctypes.CDLL(_sqlite3.__file__)
         library.sqlite3_vfs_find.restype = ctypes.POINTER(_Vfs)
@@ -75,50 +75,58 @@ class WatchedDisk:
         return ctypes.cast(callback, _P).value  # type: ignore[arg-type]
 
     def _on_open(self, _vfs: int, name: bytes | None, file: int, flags: int, out: int) -> int:
-        here = os.path.basename(name.decode()) if name else ""
-        new = name is not None and not os.path.exists(name)
-        code = self._open(ctypes.cast(self._real, _P), name, file, flags, out)
+        path = name.decode() if name else ""
+        if not self.watches(path):
+            return int(self._open(ctypes.cast(self._real, _P), name, file, flags, out))
+        new = not os.path.exists(path)
+        code = new and self.refuse("create", path)
+        code = code or self._open(ctypes.cast(self._real, _P), name, file, flags, out)
         if code == SQLITE_OK:
             opened = ctypes.cast(file, ctypes.POINTER(_File)).contents
-            self._names[file] = here
+            self._paths[file] = path
             if new:
-                self.reported("create", here, 0, b"")
-            opened.pMethods = ctypes.pointer(self._watching(opened.pMethods.contents))
+                self.reported("create", path, 0, b"")
+            opened.pMethods = ctypes.pointer(self._watched(opened.pMethods.contents))
         return int(code)
 
-    def _watching(self, real: _IoMethods) -> _IoMethods:
+    def _watched(self, real: _IoMethods) -> _IoMethods:
+        known = self._watching.get(ctypes.addressof(real))
+        if known is not None:
+            return known
         methods = _IoMethods()
         ctypes.memmove(ctypes.byref(methods), ctypes.byref(real), ctypes.sizeof(_IoMethods))
         write, truncate, sync = _WRITE(real.xWrite), _TRUNCATE(real.xTruncate), _SYNC(real.xSync)
 
         def on_write(file: int, data: int, size: int, offset: int) -> int:
-            code = self.refuse("write")
+            code = self.refuse("write", self._paths[file])
             if code == SQLITE_OK:
-                self.reported("write", self._names[file], offset, ctypes.string_at(data, size))
+                self.reported("write", self._paths[file], offset, ctypes.string_at(data, size))
                 code = write(file, data, size, offset)
             return code
 
         def on_truncate(file: int, size: int) -> int:
-            code = self.refuse("truncate")
+            code = self.refuse("truncate", self._paths[file])
             if code == SQLITE_OK:
-                self.reported("truncate", self._names[file], size, b"")
+                self.reported("truncate", self._paths[file], size, b"")
                 code = truncate(file, size)
             return code
 
         def on_sync(file: int, flags: int) -> int:
-            code = self.refuse("sync") or sync(file, flags)
+            code = self.refuse("sync", self._paths[file]) or sync(file, flags)
             if code == SQLITE_OK:
-                self.reported("sync", self._names[file], 0, b"")
+                self.reported("sync", self._paths[file], 0, b"")
             return code
 
         methods.xWrite = self._pointer(_WRITE(on_write))
         methods.xTruncate = self._pointer(_TRUNCATE(on_truncate))
         methods.xSync = self._pointer(_SYNC(on_sync))
-        self._kept.append(methods)
+        self._watching[ctypes.addressof(real)] = methods
         return methods
 
     def _on_delete(self, _vfs: int, name: bytes, sync: int) -> int:
-        code = self._delete(ctypes.cast(self._real, _P), name, sync)
-        if code == SQLITE_OK:
-            self.reported("delete", os.path.basename(name.decode()), sync, b"")
+        path = name.decode()
+        code = self.refuse("delete", path) if self.watches(path) else SQLITE_OK
+        code = code or self._delete(ctypes.cast(self._real, _P), name, sync)
+        if code == SQLITE_OK and self.watches(path):
+            self.reported("delete", path, sync, b"")
         return int(code)

@@ -1,0 +1,1 @@
+"""The whole system in one process, decided by one seed: virtual time, simulated disks and network, and faults of all kinds."""

@@ -1,0 +1,77 @@
+"""The laws of stamps, numbers, acknowledgements and frontiers."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+
+from whenabouts_sim.chaos.checks.landed import Landed
+from whenabouts_sim.chaos.schedule.schedule import Schedule
+from whenabouts_sim.world.clocks import EPOCH_US
+
+Acked = Mapping[tuple[str, str, int], int]
+"""The highest number that was acknowledged, by site, gateway and boot."""
+
+
+def broken_laws(schedule: Schedule, landed: Landed, acked: Acked) -> list[str]:
+    """Every law that does not hold, in words."""
+    return [
+        *_stamps(schedule, landed),
+        *_numbers(landed, acked),
+        *_frontiers(landed),
+    ]
+
+
+def _stamps(schedule: Schedule, landed: Landed) -> Iterator[str]:
+    """The true time is in every stamp."""
+    true_us = {(f"{one.reader}/tags", one.key): EPOCH_US + one.true_us for one in schedule.sightings}
+    seen: Counter[tuple[str, str | None]] = Counter()
+    for one in landed.readings:
+        if one.kind != "tag":
+            continue
+        seen[one.stream, one.key] += 1
+        at_us = true_us.get((one.stream, one.key or ""))
+        if at_us is None:
+            yield f"{one.stream} {one.key} was never seen"
+        elif not one.t_min <= at_us <= one.t_max:
+            yield (
+                f"the true time is not in the stamp of {one.stream} {one.key}: {at_us - one.t_min} us after its begin, "
+                f"{one.t_max - at_us} us before its end"
+            )
+    for (stream, key), count in seen.items():
+        if count > 1:
+            yield f"{stream} {key} landed {count} times, and was seen once"
+
+
+def _numbers(landed: Landed, acked: Acked) -> Iterator[str]:
+    """What was acknowledged is in the landing, once; numbers have no gaps."""
+    found: defaultdict[tuple[str, str, int], Counter[int]] = defaultdict(Counter)
+    for one in landed.readings:
+        found[one.site, one.gateway, one.boot][one.seq] += 1
+    for place, reach in acked.items():
+        missing = [n for n in range(reach + 1) if n not in found[place]]
+        if missing:
+            yield f"{place} was acknowledged up to {reach}, and {missing[:5]} of it did not land"
+    for place, numbers in found.items():
+        twice = [n for n, count in numbers.items() if count > 1]
+        if twice:
+            yield f"{place}: {twice[:5]} landed twice"
+        gaps = [n for n in range(max(numbers)) if n not in numbers]
+        if gaps:
+            yield f"{place} landed up to {max(numbers)} without {gaps[:5]}"
+
+
+def _frontiers(landed: Landed) -> Iterator[str]:
+    """A frontier never passes a reading that lands later."""
+    for said in landed.frontiers:
+        for one in landed.readings:
+            if (
+                one.file > said.file
+                and (one.site, one.gateway) == (said.site, said.gateway)
+                and one.stream in said.streams
+                and one.t_max < said.frontier_us
+                and one.kind != "gap"
+            ):
+                yield (
+                    f"file {said.file} says that {said.site}/{said.gateway} is complete until {said.frontier_us}, and file "
+                    f"{one.file} has {one.stream} {one.key}, which ended {said.frontier_us - one.t_max} us before"
+                )
+                break

@@ -1,0 +1,111 @@
+"""Simulated machines, and the processes on them, which can be killed between any two steps.
+
+A process is the code that runs in a context with its name. Killed, none of its callbacks is ever called again, its disk
+refuses what it still does, and no `finally` of it has any effect: as with SIGKILL.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from contextvars import Context, ContextVar, copy_context
+from dataclasses import dataclass, field
+from typing import Any
+
+from whenabouts_sim.chaos.machine.disk import Disk
+from whenabouts_sim.chaos.machine.loop import VirtualLoop
+
+PROCESS: "ContextVar[Process | None]" = ContextVar("process", default=None)
+
+
+class Killed(BaseException):
+    """The process that runs now has just been killed."""
+
+
+@dataclass
+class Machine:
+    """A computer. on_ns: when it was switched on; clock_us: the error of its clock of UTC."""
+
+    name: str
+    disk: Disk
+    on_ns: int
+    clock_us: int = 0
+    runs: int = 0
+
+    @property
+    def run(self) -> str:
+        """Name of the time since it was switched on."""
+        return f"{self.name}-{self.runs}"
+
+
+@dataclass(eq=False)
+class Process:
+    """A running program. writes_left: it is killed before so many more writes to its disk; None: it is not. on_write: what
+    happens then, instead of a kill.
+
+    ended: called when it is killed, for what others see of it at once: its connections break. opened: its open files and
+    databases, which the system closes.
+    """
+
+    name: str
+    machine: Machine
+    loop: VirtualLoop
+    alive: bool = True
+    writes_left: int | None = None
+    on_write: Callable[[], None] | None = None
+    ended: list[Callable[[], None]] = field(default_factory=list)
+    opened: list[Any] = field(default_factory=list)
+    task: "asyncio.Task[Any] | None" = None
+
+    @property
+    def context(self) -> Context:
+        """A new context of this process."""
+        context = copy_context()
+        context.run(PROCESS.set, self)
+        return context
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run this coroutine in the process."""
+        context = self.context
+        self.task = context.run(lambda: self.loop.create_task(work(), context=context))
+
+    def kill(self) -> None:
+        """End it at once."""
+        if not self.alive:
+            return
+        self.alive = False
+        self.loop.cancel_of(lambda context: context is not None and context.get(PROCESS) is self)
+        for one in self.ended:
+            one()
+
+    def bury(self) -> None:
+        """Close what it had open, without any effect on its disk; before another one opens the same files."""
+        opened, self.opened = self.opened, []
+
+        def close() -> None:
+            for one in opened:
+                with contextlib.suppress(Exception, Killed):
+                    one.close()
+
+        self.context.run(close)
+
+    def about_to_write(self) -> None:
+        """Count a write.
+
+        Raises:
+            Killed: this was one too many, or it is dead already.
+        """
+        if self.writes_left is not None:
+            self.writes_left -= 1
+            if self.writes_left < 0 and self.alive:
+                self.writes_left = None
+                if self.on_write is None:
+                    self.kill()
+                else:
+                    self.on_write()
+        if not self.alive:
+            raise Killed
+
+
+def current() -> Process | None:
+    """The process whose code runs now; None for the world."""
+    return PROCESS.get()

@@ -1,0 +1,96 @@
+"""Where a simulated ingest gets its messages: a kept session at the broker, and the real inbox."""
+
+import asyncio
+from contextvars import Context
+
+from whenabouts_cloud.ingest.receiving.inbox import Inbox
+from whenabouts_cloud.ingest.receiving.reception import LEAVES, TAKEN_MESSAGES, Confirmed, Received, Token
+from whenabouts_protocol.topics import subscription
+from whenabouts_sim.chaos.machine.process import Process
+from whenabouts_sim.chaos.network.broker import Broker, Connection, Message
+
+AGAIN_S = 1.0  # between attempts to connect
+
+
+class IngestSource:
+    """A source (`reception.Source`) over a simulated connection; connects again by itself, as paho does."""
+
+    def __init__(self, broker: Broker, process: Process, session: str) -> None:
+        self._broker, self._process, self._session = broker, process, session
+        self._context: Context = process.context
+        self._inbox: Inbox[tuple[str, bytes, Token]] = Inbox()
+        self._connection: Connection | None = None
+        self._connections = self._dropped = self._told_dropped = 0
+        self.arrived = asyncio.Event()
+        process.ended.append(self._died)
+
+    def connect(self) -> str:
+        """Connect, now or as soon as the broker can be reached."""
+        self._try()
+        return "MQTTv5"
+
+    def take(self, _timeout_s: float) -> Received:
+        """What has come."""
+        messages = []
+        while len(messages) < TAKEN_MESSAGES and (message := self._inbox.get()) is not None:
+            messages.append(message)
+        self.arrived.clear()
+        dropped, self._told_dropped = self._dropped - self._told_dropped, self._dropped
+        connected = self._connection is not None and not self._connection.broken
+        return Received(messages, self._inbox.take_refused(), dropped, connected)
+
+    def confirm(self, confirmed: Confirmed) -> None:
+        """Acknowledge messages to the broker, and send acknowledgements to gateways."""
+        connection = self._connection
+        if connection is None or not self._process.alive:
+            return
+        for token in confirmed.tokens:
+            if token.qos and token.connection == self._connections:
+                connection.acknowledge(token.mid)
+        for topic, payload in confirmed.acks:
+            connection.publish(Message(topic, payload, 1, True), 0)
+
+    def stop(self) -> None:
+        """Nothing waits."""
+
+    def close(self) -> None:
+        """Disconnect; the broker keeps the session."""
+        if self._connection is not None:
+            self._connection.disconnect()
+
+    def came(self, message: Message, mid: int) -> None:
+        """A message came."""
+        token = Token(self._connections, mid, message.qos)
+        sender = message.topic.rpartition("/")[0]
+        added = self._inbox.put(sender, (message.topic, message.payload, token), len(message.payload), 0.0)
+        if added is None and not message.qos:
+            self._dropped += 1
+        if added is False and message.qos and self._connection is not None:
+            self._connection.acknowledge(mid)  # refused: the gateway's spool keeps it
+        self.arrived.set()
+
+    def taken(self, mid: int) -> None:
+        """Acknowledgements to gateways are not waited for."""
+
+    def lost(self) -> None:
+        """The connection has broken."""
+        self._again()
+
+    def _try(self) -> None:
+        try:
+            self._connection = self._broker.connect(self._session, self, None, keep=True)
+        except ConnectionRefusedError:
+            self._again()
+            return
+        self._connections += 1
+        filters = {subscription(leaf, "+"): qos for leaf, qos in LEAVES}
+        self._connection.subscribe(filters)
+
+    def _again(self) -> None:
+        if self._process.alive:
+            self._broker.loop.call_later(AGAIN_S, self._try, context=self._context)
+
+    def _died(self) -> None:
+        if self._connection is not None and not self._connection.broken:
+            self._connection.broken = True
+            self._broker.cut(self._session)

@@ -1,0 +1,101 @@
+"""A simulated reader on a serial line, and the thread of the agent that reads it, as a task on virtual time.
+
+The agent's thread waits in a read of its port. Here the task waits first, for bytes or for the end of the time-out, and then
+lets the thread go on; until the read returns, its clock stands where it stood when it began to wait.
+"""
+
+import asyncio
+import time
+from typing import Any
+
+from whenabouts_edge.readers.port import Port
+from whenabouts_edge.readers.thread import ReaderThread
+from whenabouts_sim.chaos.machine.clock import VirtualTime
+from whenabouts_sim.readers.core import ReaderCore
+
+
+class SerialLine:
+    """The device that `Port` opens. One reader, which goes on when nobody reads."""
+
+    def __init__(self, reader: ReaderCore, clock: VirtualTime, loop: asyncio.AbstractEventLoop) -> None:
+        self._reader, self._clock, self._loop = reader, clock, loop
+        self._bytes = bytearray()
+        self.timeout: float | None = None
+        self.fed = asyncio.Event()
+
+    def open(self) -> None:
+        """The system empties its buffer."""
+        self._reader.due(self._clock.true_us)
+        self._bytes.clear()
+
+    async def wait(self, timeout_s: float) -> None:
+        """Wait for bytes."""
+        end_s = self._loop.time() + timeout_s
+        while not self._look():
+            next_us = self._reader.next_us()
+            left_s = end_s - self._loop.time()
+            if left_s <= 0:
+                return
+            if next_us is not None:
+                left_s = min(left_s, max(1, next_us - self._clock.true_us) / 1e6)
+            await asyncio.sleep(left_s)
+
+    @property
+    def in_waiting(self) -> int:
+        """Bytes in the system's buffer."""
+        return self._look()
+
+    def read(self, size: int) -> bytes:
+        """Return what is there; the time-out has passed if nothing is."""
+        self._clock.behind_ns = None
+        self._look()
+        data = bytes(self._bytes[:size])
+        del self._bytes[:size]
+        return data
+
+    def write(self, data: bytes) -> int:
+        """Send to the reader."""
+        self._reader.feed(data, self._clock.true_us)
+        return len(data)
+
+    def cancel_read(self) -> None:
+        """Nobody waits."""
+
+    def close(self) -> None:
+        """The reader goes on."""
+
+    def _look(self) -> int:
+        for piece in self._reader.due(self._clock.true_us):
+            self._bytes += piece.data
+        return len(self._bytes)
+
+
+class ReaderTask(ReaderThread):
+    """The agent's thread of one reader, as a task. line: its device; poll_ms: time-out of a read."""
+
+    def __init__(self, line: SerialLine, clock: VirtualTime, poll_ms: int, *args: Any) -> None:
+        super().__init__(*args, open_port=self._opened)
+        self._line, self._virtual, self._poll_ms = line, clock, poll_ms
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._work())
+
+    def join(self, timeout: float | None = None) -> None:
+        """The task ends with its next turn."""
+
+    def _opened(self, url: str, _baud: int) -> Port:
+        self._line.open()
+        return Port(self._line, url, time.monotonic_ns, time.monotonic_ns(), poll_ms=self._poll_ms)
+
+    async def _work(self) -> None:
+        turns = self.turns()
+        while (pause_s := next(turns, None)) is not None:
+            self._virtual.behind_ns = None
+            if pause_s:
+                await asyncio.sleep(pause_s)
+                continue
+            began_ns = self._virtual.now_ns
+            await self._line.wait(self._poll_ms / 1000)
+            self._virtual.behind_ns = began_ns
+        self._virtual.behind_ns = None

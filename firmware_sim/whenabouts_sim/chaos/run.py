@@ -1,0 +1,251 @@
+"""Runs one schedule: the whole system in this process, on virtual time."""
+
+import asyncio
+import logging
+import shutil
+import tempfile
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from whenabouts_protocol import WireError, decode_ack
+from whenabouts_sim.chaos.checks.landed import read_landing
+from whenabouts_sim.chaos.checks.laws import broken_laws
+from whenabouts_sim.chaos.machine.clock import BEGIN_NS, VirtualTime, taken_over
+from whenabouts_sim.chaos.machine.disk import Disks
+from whenabouts_sim.chaos.machine.loop import VirtualLoop
+from whenabouts_sim.chaos.machine.process import Machine, Process
+from whenabouts_sim.chaos.network.broker import Broker, Message
+from whenabouts_sim.chaos.parts.gateway import Gateway
+from whenabouts_sim.chaos.parts.ingest import Ingest
+from whenabouts_sim.chaos.schedule.faults import CLOUD, Fault
+from whenabouts_sim.chaos.schedule.schedule import Schedule
+from whenabouts_sim.readers.rdm6300 import Rdm6300
+from whenabouts_sim.world.clocks import EPOCH_US
+
+CALM_S = 60.0  # virtual time after the last fault in which everything must have landed
+LOOK_S = 0.5
+SHARED = Path("/dev/shm")  # files in memory, where the system has them
+
+
+@dataclass
+class Outcome:
+    """broken: the laws that do not hold, in words. events: what happened, as (us since the begin, text)."""
+
+    schedule: Schedule
+    broken: list[str] = field(default_factory=list)
+    events: list[tuple[int, str]] = field(default_factory=list)
+    landed: int = 0
+    calm_us: int = 0
+
+
+def run(schedule: Schedule, folder: Path | None = None) -> Outcome:
+    """Run a schedule. folder: where its disks are kept afterwards; None: nowhere."""
+    place = Path(tempfile.mkdtemp(prefix="whenabouts-chaos-", dir=SHARED if SHARED.is_dir() else None))
+    try:
+        return copy_context().run(_Run(schedule, place).run)
+    finally:
+        if folder is not None:
+            shutil.copytree(place, folder, dirs_exist_ok=True)
+        shutil.rmtree(place, ignore_errors=True)
+
+
+class _Run:
+    def __init__(self, schedule: Schedule, folder: Path) -> None:
+        self.schedule, self.outcome = schedule, Outcome(schedule)
+        self._chance = Random(f"run/{schedule.seed}")
+        self._loop = VirtualLoop(BEGIN_NS)
+        self._clock = VirtualTime(self._loop)
+        self._disks = Disks(folder)
+        self._broker = Broker(self._loop, Random(f"broker/{schedule.seed}"))
+        self._broker.witness = self._seen
+        self._acked: dict[tuple[str, str, int], int] = {}
+        self._gateways: dict[str, Gateway] = {}
+        self._down: dict[str, int] = {}  # how many faults keep a machine down
+
+    def run(self) -> Outcome:
+        """Run it."""
+        with taken_over(self._clock, f"chance/{self.schedule.seed}"), self._disks.in_use():
+            logging.disable(logging.CRITICAL)
+            self._loop.set_exception_handler(self._unhandled)
+            asyncio.set_event_loop(self._loop)
+            try:
+                self._loop.run_until_complete(self._all())
+            finally:
+                self._clear()
+                asyncio.set_event_loop(None)
+                logging.disable(logging.NOTSET)
+        return self.outcome
+
+    async def _all(self) -> None:
+        self._cloud = Machine(CLOUD, self._disks.add(CLOUD), self._loop.now_ns)
+        folder = self._cloud.disk.root / "landing"
+        self._ingest = Ingest("ingest", folder, self._cloud, self._loop, self._broker, self._tell)
+        self._ingest.start()
+        for plan in self.schedule.gateways:
+            machine = Machine(plan.name, self._disks.add(plan.name), self._loop.now_ns)
+            cores = {}
+            for name, _ in plan.readers:
+                core = cores[name] = Rdm6300(name, self.schedule.seed)
+                core.power_on(self._clock.true_us)
+                core.load(
+                    (one.__class__(EPOCH_US + one.true_us, one.reader, one.number, one.key)
+                     for one in self.schedule.sightings if one.reader == name), self._clock.true_us,
+                )  # fmt: skip
+            gateway = Gateway(plan, machine, cores, self._clock, self._loop, self._broker, self._tell)
+            self._gateways[gateway.client_id] = gateway
+            gateway.start()
+        for fault in self.schedule.faults:
+            self._at(fault.at_us, lambda fault=fault: self._begin(fault))
+        await asyncio.sleep(self.schedule.calm_us / 1e6)
+        await self._calm()
+        landed = read_landing(folder)
+        self.outcome.landed = len(landed.readings)
+        self.outcome.calm_us = self._now_us
+        self.outcome.broken += broken_laws(self.schedule, landed, self._acked)
+
+    async def _calm(self) -> None:
+        end_us = EPOCH_US + self.schedule.active_us
+        for _ in range(int(CALM_S / LOOK_S)):
+            self._start_all()
+            if self._settled(end_us):
+                return
+            await asyncio.sleep(LOOK_S)
+        for name, gateway in self._gateways.items():
+            state = gateway.agent and gateway.agent.spool_state
+            known = self._ingest.bridge.frontiers() if self._ingest.bridge else {}
+            self._tell(
+                f"{CALM_S:g} s after the last fault not all has landed: {name} has {state}, its frontier is "
+                f"{known.get((gateway.plan.site, gateway.plan.name))}, events end at {end_us}"
+            )
+
+    def _settled(self, end_us: int) -> bool:
+        bridge = self._ingest.bridge
+        if bridge is None or bridge.waiting_readings:
+            return False
+        known = bridge.frontiers()
+        return all(
+            one.agent is not None
+            and one.agent.spool_state.readings == 0
+            and known.get((one.plan.site, one.plan.name), 0) > end_us
+            for one in self._gateways.values()
+        )
+
+    def _start_all(self) -> None:
+        for part in (self._ingest, *self._gateways.values()):
+            if not self._down.get(part.machine.name):
+                part.start()
+
+    # Faults.
+
+    def _begin(self, fault: Fault) -> None:
+        self._note(str(fault))
+        name = fault.target
+        part = self._ingest if name == CLOUD else self._gateways.get(name)
+        if part is not None and fault.kind in ("kill", "power_cut", "kill_at_write", "power_cut_at_write", "disk_full"):
+            self._machine_fault(fault, part)
+            return
+        client = self._ingest.session if name == CLOUD else name
+        broker = self._broker
+        if fault.kind == "cut":
+            broker.cut(client)
+        elif fault.kind == "stall":
+            broker.stall(client)
+            self._at(fault.end_us, lambda: broker.release(client))
+        elif fault.kind == "unreachable":
+            broker.unreachable.add(client)
+            broker.cut(client)
+            self._at(fault.end_us, lambda: broker.unreachable.discard(client))
+        elif fault.kind == "slow":
+            broker.slow = 1 + 40 * fault.part
+            self._at(fault.end_us, lambda: setattr(broker, "slow", 1.0))
+        elif fault.kind == "broker_sends_twice":
+            broker.twice = fault.part
+            self._at(fault.end_us, lambda: setattr(broker, "twice", 0.0))
+        elif fault.kind.startswith("broker"):
+            broker.restart("forgets" in fault.kind, fault.kind.endswith("all"))
+
+    def _machine_fault(self, fault: Fault, part: Gateway | Ingest) -> None:
+        machine = part.machine
+        if fault.kind == "disk_full":
+            machine.disk.full = True
+            self._at(fault.end_us, lambda: setattr(machine.disk, "full", False))
+            self._at(fault.end_us, part.start)
+            return
+        power = fault.kind.startswith("power")
+        happens = self._cut_power if power else self._kill
+        if fault.kind.endswith("write") and part.process is not None:
+            part.process.on_write = lambda: happens(part, fault)
+            part.process.writes_left = fault.count
+        else:
+            happens(part, fault)
+
+    def _kill(self, part: Gateway | Ingest, fault: Fault) -> None:
+        if part.process is not None:
+            part.process.kill()
+        self._note(f"{part.machine.name} is killed")
+        self._start_later(part, fault)
+
+    def _cut_power(self, part: Gateway | Ingest, fault: Fault) -> None:
+        machine = part.machine
+        if part.process is not None:
+            part.process.kill()
+        self._note(f"the power of {machine.name} is cut")
+        self._down[machine.name] = self._down.get(machine.name, 0) + 1
+
+        def back() -> None:
+            self._down[machine.name] -= 1
+            if part.process is not None:
+                part.process.bury()
+            machine.disk.cut_power(self._chance)
+            machine.on_ns = self._loop.now_ns
+            machine.runs += 1
+
+        # Not now: the write that the cut interrupts is still on the stack.
+        self._loop.call_soon(back, context=self._broker.context)
+        self._start_later(part, fault)
+
+    def _start_later(self, part: Gateway | Ingest, fault: Fault) -> None:
+        self._loop.call_later(max(0.001, fault.length_us / 1e6), part.start, context=self._broker.context)
+
+    # Notes.
+
+    @property
+    def _now_us(self) -> int:
+        return self._clock.true_us - EPOCH_US
+
+    def _at(self, at_us: int, happens: object) -> None:
+        self._loop.call_later(max(0, at_us - self._now_us) / 1e6, happens, context=self._broker.context)  # type: ignore[arg-type]
+
+    def _note(self, text: str) -> None:
+        self.outcome.events.append((self._now_us, text))
+
+    def _tell(self, text: str) -> None:
+        self._note(text)
+        self.outcome.broken.append(text)
+
+    def _unhandled(self, _loop: object, context: dict[str, object]) -> None:
+        error = context.get("exception")
+        self._tell(f"unhandled: {context.get('message')}: {error!r}")
+
+    def _seen(self, _client: str, message: Message) -> None:
+        if not message.topic.endswith("/ack"):
+            return
+        try:
+            ack = decode_ack(message.payload)
+        except WireError:
+            return
+        for boot, seq in ack.landed.items():
+            place = ack.site, ack.gateway, boot
+            self._acked[place] = max(seq, self._acked.get(place, -1))
+
+    def _clear(self) -> None:
+        parts: list[Process | None] = [self._ingest.process, *(one.process for one in self._gateways.values())]
+        for process in parts:
+            if process is not None:
+                process.kill()
+                process.bury()
+        self._loop.end_tasks()
+        self._loop.close()
+

@@ -1,0 +1,89 @@
+"""What can go wrong: kinds of faults, and their drawing."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from whenabouts_sim.world.world import SECOND_US
+
+CLOUD = "cloud"  # name of the ingest's machine
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault. target: a gateway as site/name, CLOUD, or "" for the broker; count: of writes, where the kind has them.
+
+    part: a probability, where the kind has one.
+    """
+
+    kind: str
+    at_us: int
+    length_us: int = 0
+    target: str = ""
+    count: int = 0
+    part: float = 0.0
+
+    @property
+    def end_us(self) -> int:
+        """When it is over."""
+        return self.at_us + self.length_us
+
+    def __str__(self) -> str:
+        more = [f"of {self.target}"] if self.target else []
+        more += [f"before write {self.count + 1}"] if self.kind.endswith("write") else []
+        more += [f"for {self.length_us / 1e6:.3f} s"] if self.length_us else []
+        more += [f"part {self.part:.2f}"] if self.part else []
+        return " ".join([self.kind.replace("_", " "), *more])
+
+
+Draw = Callable[[Random, Sequence[str], int], Fault]
+
+
+def _machine(kind: str, counted: bool = False) -> Draw:
+    """A fault of a machine, which lasts until it is started again."""
+
+    def draw(chance: Random, gateways: Sequence[str], at_us: int) -> Fault:
+        target = chance.choice((*gateways, CLOUD, CLOUD))
+        return Fault(kind, at_us, chance.randint(1, 3000) * 1000, target, chance.choice((0, 1, 3, 10, 30)) if counted else 0)
+
+    return draw
+
+
+def _connection(kind: str, most_s: float) -> Draw:
+    def draw(chance: Random, gateways: Sequence[str], at_us: int) -> Fault:
+        length_us = int(chance.random() * most_s * SECOND_US)
+        return Fault(kind, at_us, length_us, chance.choice((*gateways, CLOUD)))
+
+    return draw
+
+
+def _broker(kind: str, most_s: float, part: float = 1.0) -> Draw:
+    def draw(chance: Random, _gateways: Sequence[str], at_us: int) -> Fault:
+        return Fault(kind, at_us, int(chance.random() * most_s * SECOND_US), part=part * chance.random())
+
+    return draw
+
+
+KINDS: dict[str, Draw] = {
+    "kill": _machine("kill"),
+    "kill_at_write": _machine("kill_at_write", True),
+    "power_cut": _machine("power_cut"),
+    "power_cut_at_write": _machine("power_cut_at_write", True),
+    "disk_full": _machine("disk_full"),
+    "cut": _connection("cut", 0.0),
+    "stall": _connection("stall", 4.0),
+    "unreachable": _connection("unreachable", 4.0),
+    "broker_restarts": _broker("broker_restarts", 0.0),
+    "broker_forgets_sessions": _broker("broker_forgets_sessions", 0.0),
+    "broker_forgets_all": _broker("broker_forgets_all", 0.0),
+    "broker_sends_twice": _broker("broker_sends_twice", 5.0),
+    "slow": _broker("slow", 5.0),
+}
+
+
+def draw_faults(chance: Random, gateways: Sequence[str], active_us: int) -> tuple[Fault, ...]:
+    """Some faults of some kinds, in the order of time. A schedule uses few kinds, so that their combinations differ."""
+    kinds = chance.sample(sorted(KINDS), chance.randint(1, 4))
+    count = chance.choice((1, 2, 4, 8))
+    times = sorted(chance.randint(0, active_us) for _ in range(count))
+    return tuple(KINDS[chance.choice(kinds)](chance, gateways, at_us) for at_us in times)

@@ -1,0 +1,106 @@
+"""The value of a schedule, and its drawing from a seed.
+
+Times are microseconds since the schedule's begin. A world is a few gateways with readers; goods pass the readers one after
+the other. All faults end before `calm_us`; after that everything must land and be told within a bound.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from random import Random
+
+from whenabouts_sim.chaos.parts.gateway import GatewayPlan
+from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
+from whenabouts_sim.chaos.schedule.faults import Fault, draw_faults
+from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, Sighting
+
+ROUTES = (("dock", "door"), ("shelf", "exit"), ("shelf", "till", "exit"))
+READERS = ("dock", "door", "shelf", "till", "exit")
+SITES = ("hall", "shop")
+SPACING_US = RDM_REPEAT_US + 1000
+DRIFT_PPM = 50  # the most that the product assumes
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """sightings: times since the begin. numbers: which of the seed's faults are left, by their numbers."""
+
+    seed: int
+    gateways: tuple[GatewayPlan, ...]
+    sightings: tuple[Sighting, ...]
+    faults: tuple[Fault, ...]
+    numbers: tuple[int, ...]
+    active_us: int
+
+    @property
+    def calm_us(self) -> int:
+        """When events and faults have ended."""
+        return max([self.active_us, *(fault.end_us for fault in self.faults)])
+
+    def only(self, numbers: Iterable[int], readings: int | None = None) -> "Schedule":
+        """The schedule with these of its faults, and its first readings."""
+        kept = dict(zip(self.numbers, self.faults, strict=True))
+        chosen = tuple(number for number in numbers if number in kept)
+        some = self.sightings if readings is None else self.sightings[:readings]
+        return replace(self, faults=tuple(kept[n] for n in chosen), numbers=chosen, sightings=some)
+
+
+def draw(seed: int) -> Schedule:
+    """The schedule of a seed."""
+    chance = Random(f"schedule/{seed}")
+    active_us = chance.randint(5, 9) * SECOND_US
+    gateways = _gateways(chance, active_us)
+    sightings = _sightings(chance, active_us)
+    faults = draw_faults(chance, [f"{one.site}/{one.name}" for one in gateways], active_us)
+    return Schedule(seed, gateways, sightings, faults, tuple(range(len(faults))), active_us)
+
+
+def _gateways(chance: Random, active_us: int) -> tuple[GatewayPlan, ...]:
+    count = chance.randint(1, 3)
+    owner = {reader: chance.randrange(count) for reader in READERS}
+    plans = []
+    for number in range(count):
+        readers = tuple((reader, f"{reader}/tags") for reader in READERS if owner[reader] == number)
+        if readers:
+            plans.append(
+                GatewayPlan(
+                    chance.choice(SITES), f"gw-{number + 1}", readers, _clock(chance, active_us), chance.choice((100, 200, 400)),
+                    chance.choice((20, 50, 200)), chance.choice((250, 500, 1000)), chance.choice((1, 2, 4)),
+                )
+            )  # fmt: skip
+    return tuple(plans)
+
+
+def _clock(chance: Random, active_us: int) -> ClockPlan:
+    bound_us = chance.choice((1_000, 20_000, 200_000, 1_000_000))
+    begin_us = chance.choice((0, 0, 0, chance.randint(0, active_us)))
+    known = [(begin_us - 10 * SECOND_US if not begin_us else begin_us, 1 << 60, bound_us)]
+    if chance.random() < 0.3:  # UTC is lost for a while, and comes back with another bound
+        lost_us = chance.randint(begin_us, active_us)
+        again_us = chance.randint(lost_us, active_us)
+        known = [(known[0][0], lost_us, bound_us), (again_us, 1 << 60, bound_us * chance.randint(1, 3))]
+    errors = [(-(1 << 60), chance.randint(-1000, 1000))]
+    for at_us in sorted(chance.randint(0, active_us) for _ in range(chance.choice((0, 1, 3)))):
+        errors.append((at_us, chance.randint(-1000, 1000)))
+    slews = []
+    if chance.random() < 0.3:
+        begin = chance.randint(0, active_us)
+        slews.append((begin, begin + chance.randint(1, 3) * SECOND_US, chance.choice((-500, 500, -80_000, 80_000))))
+    return ClockPlan(chance.randint(-DRIFT_PPM, DRIFT_PPM), tuple(known), tuple(errors), tuple(slews))
+
+
+def _sightings(chance: Random, active_us: int) -> tuple[Sighting, ...]:
+    times: dict[str, list[tuple[int, str]]] = {reader: [] for reader in READERS}
+    for number in range(chance.randint(60, 100)):
+        key = f"{number:02X}{chance.getrandbits(32):08X}"
+        at_us = chance.randint(SECOND_US // 2, active_us)
+        for reader in chance.choice(ROUTES):
+            times[reader].append((at_us, key))
+            at_us += chance.choice((50_000, 500_000, 2_000_000)) * chance.randint(1, 4) // 4
+    sightings = []
+    for reader, some in times.items():
+        free_us = 0
+        for number, (at_us, key) in enumerate(sorted(some)):
+            true_us = max(at_us, free_us)
+            free_us = true_us + SPACING_US
+            sightings.append(Sighting(true_us, reader, number, key))
+    return tuple(sorted(one for one in sightings if one.true_us < active_us + 2 * SECOND_US))
