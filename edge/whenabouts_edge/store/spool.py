@@ -92,7 +92,7 @@ class Spool:
         self.limit_bytes = limit_bytes
         self.quarantined: Path | None = None
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_folder(path.parent)
         except OSError as error:
             raise SpoolError(
                 f"spool {path}: cannot make its folder ({error}); set state_dir to a folder that this user may write to"
@@ -248,6 +248,22 @@ class Spool:
             else:
                 advice = "see that the folder is writable and that its disk has space"
             raise SpoolError(f"spool {self.path}: cannot open ({error}); {advice}") from error
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, so that a power cut does not take them away again.
+
+    The one above is synced always: an earlier run may have been killed after it had made the folder.
+    """
+    missing = [one for one in folder.parents if not one.exists()]
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for one in (folder, *missing):
+        with contextlib.suppress(PermissionError):  # a service manager has made it, for this program alone
+            descriptor = os.open(one.parent, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
 def _open(path: Path) -> tuple[sqlite3.Connection, int, int, int]:

@@ -10,8 +10,9 @@ from pathlib import Path
 from random import Random
 
 from whenabouts_protocol import WireError, decode_ack
-from whenabouts_sim.chaos.checks.landed import read_landing
+from whenabouts_sim.chaos.checks.landed import latest, newest_number, read_landing
 from whenabouts_sim.chaos.checks.laws import broken_laws
+from whenabouts_sim.chaos.checks.results import broken_results, read_told
 from whenabouts_sim.chaos.machine.clock import BEGIN_NS, VirtualTime, taken_over
 from whenabouts_sim.chaos.machine.disk import Disks
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
@@ -19,7 +20,9 @@ from whenabouts_sim.chaos.machine.process import Machine, Process
 from whenabouts_sim.chaos.network.broker import Broker, Message
 from whenabouts_sim.chaos.parts.gateway import Gateway
 from whenabouts_sim.chaos.parts.ingest import Ingest
-from whenabouts_sim.chaos.schedule.faults import CLOUD, Fault
+from whenabouts_sim.chaos.parts.job import Job
+from whenabouts_sim.chaos.parts.rules import rule
+from whenabouts_sim.chaos.schedule.faults import CLOUD, JOBS, Fault
 from whenabouts_sim.chaos.schedule.schedule import Schedule
 from whenabouts_sim.readers.rdm6300 import Rdm6300
 from whenabouts_sim.world.clocks import EPOCH_US
@@ -37,6 +40,7 @@ class Outcome:
     broken: list[str] = field(default_factory=list)
     events: list[tuple[int, str]] = field(default_factory=list)
     landed: int = 0
+    told: int = 0
     calm_us: int = 0
 
 
@@ -49,6 +53,9 @@ def run(schedule: Schedule, folder: Path | None = None) -> Outcome:
         if folder is not None:
             shutil.copytree(place, folder, dirs_exist_ok=True)
         shutil.rmtree(place, ignore_errors=True)
+
+
+Part = Gateway | Ingest | Job
 
 
 class _Run:
@@ -83,6 +90,11 @@ class _Run:
         folder = self._cloud.disk.root / "landing"
         self._ingest = Ingest("ingest", folder, self._cloud, self._loop, self._broker, self._tell)
         self._ingest.start()
+        schedule = self.schedule
+        rules = [rule(one.name, one.distance_ms, one.percent, one.delay_ms) for one in schedule.rules]
+        jobs = Machine(JOBS, self._disks.add(JOBS), self._loop.now_ns)
+        self._job = Job(rules, folder, jobs, self._loop, schedule.trigger_s, schedule.shards, self._tell)
+        self._job.start()
         for plan in self.schedule.gateways:
             machine = Machine(plan.name, self._disks.add(plan.name), self._loop.now_ns)
             cores = {}
@@ -104,12 +116,21 @@ class _Run:
         self.outcome.landed = len(landed.readings)
         self.outcome.calm_us = self._now_us
         self.outcome.broken += broken_laws(self.schedule, landed, self._acked)
+        read = [one for one in landed.frontiers if one.file <= self._job.read]
+        complete_us = min([one.frontier_us for one in latest(read)], default=0)
+        for one in self._job.rules:
+            told = read_told(self._job.out / one.name, one)
+            self.outcome.told += len(told.results)
+            self.outcome.broken += broken_results(one, told, landed, complete_us)
 
     async def _calm(self) -> None:
-        end_us = EPOCH_US + self.schedule.active_us
+        end_us = EPOCH_US + self.schedule.last_us
+        settled: int | None = None
         for _ in range(int(CALM_S / LOOK_S)):
             self._start_all()
-            if self._settled(end_us):
+            if settled is None and self._settled(end_us):
+                settled = newest_number(self._ingest.folder)
+            if settled is not None and self._job.read >= settled:
                 return
             await asyncio.sleep(LOOK_S)
         for name, gateway in self._gateways.items():
@@ -133,16 +154,21 @@ class _Run:
         )
 
     def _start_all(self) -> None:
-        for part in (self._ingest, *self._gateways.values()):
+        for part in (self._ingest, self._job, *self._gateways.values()):
             if not self._down.get(part.machine.name):
                 part.start()
 
     # Faults.
 
+    @property
+    def _parts(self) -> dict[str, Part]:
+        """What runs on each machine, by the names that faults use."""
+        return {CLOUD: self._ingest, JOBS: self._job, **self._gateways}
+
     def _begin(self, fault: Fault) -> None:
         self._note(str(fault))
         name = fault.target
-        part = self._ingest if name == CLOUD else self._gateways.get(name)
+        part = self._parts.get(name)
         if part is not None and fault.kind in ("kill", "power_cut", "kill_at_write", "power_cut_at_write", "disk_full"):
             self._machine_fault(fault, part)
             return
@@ -166,7 +192,7 @@ class _Run:
         elif fault.kind.startswith("broker"):
             broker.restart("forgets" in fault.kind, fault.kind.endswith("all"))
 
-    def _machine_fault(self, fault: Fault, part: Gateway | Ingest) -> None:
+    def _machine_fault(self, fault: Fault, part: Part) -> None:
         machine = part.machine
         if fault.kind == "disk_full":
             machine.disk.full = True
@@ -181,13 +207,13 @@ class _Run:
         else:
             happens(part, fault)
 
-    def _kill(self, part: Gateway | Ingest, fault: Fault) -> None:
+    def _kill(self, part: Part, fault: Fault) -> None:
         if part.process is not None:
             part.process.kill()
         self._note(f"{part.machine.name} is killed")
         self._start_later(part, fault)
 
-    def _cut_power(self, part: Gateway | Ingest, fault: Fault) -> None:
+    def _cut_power(self, part: Part, fault: Fault) -> None:
         machine = part.machine
         if part.process is not None:
             part.process.kill()
@@ -206,7 +232,7 @@ class _Run:
         self._loop.call_soon(back, context=self._broker.context)
         self._start_later(part, fault)
 
-    def _start_later(self, part: Gateway | Ingest, fault: Fault) -> None:
+    def _start_later(self, part: Part, fault: Fault) -> None:
         self._loop.call_later(max(0.001, fault.length_us / 1e6), part.start, context=self._broker.context)
 
     # Notes.
@@ -241,7 +267,7 @@ class _Run:
             self._acked[place] = max(seq, self._acked.get(place, -1))
 
     def _clear(self) -> None:
-        parts: list[Process | None] = [self._ingest.process, *(one.process for one in self._gateways.values())]
+        parts: list[Process | None] = [self._ingest.process, self._job.process, *(one.process for one in self._gateways.values())]
         for process in parts:
             if process is not None:
                 process.kill()

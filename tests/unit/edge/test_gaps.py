@@ -19,8 +19,8 @@ def opened(folder, limit=1 << 24):
 def test_a_next_agent_reads_what_was_written_last(tmp_path):
     """Of each stream the newest count; without the clock of a view that is over."""
     spool = opened(tmp_path)
-    spool.gaps.write([Gap("bench", "gw", "dock/tags", 2, 10, 19, "bounded")])
-    spool.gaps.write([DOCK, GATE])
+    spool.keep_gaps([Gap("bench", "gw", "dock/tags", 2, 10, 19, "bounded")])
+    spool.keep_gaps([DOCK, GATE])
     spool.close()
     spool = opened(tmp_path)
     assert spool.gaps.read("bench", "gw") == [Gap("bench", "gw", "dock/tags", 3, 10, 20, "bounded"), GATE]
@@ -30,7 +30,7 @@ def test_a_next_agent_reads_what_was_written_last(tmp_path):
 def test_a_count_leaves_with_its_reading_and_only_then(tmp_path):
     """Other streams stay; a message that finds no room takes nothing with it."""
     spool = opened(tmp_path, 400)
-    spool.gaps.write([DOCK, GATE])
+    spool.keep_gaps([DOCK, GATE])
     message = spool.append([], [DOCK])
     assert [(r.kind, r.value, r.t_min, r.t_max) for r in decode_batch(message.payload)] == [("gap", 3, 10, 20)]
     assert spool.gaps.read("bench", "gw") == [GATE]
@@ -53,7 +53,7 @@ def test_counts_survive_a_kill(tmp_path):
         "from whenabouts_edge.store.gaps import Gap\n"
         "from whenabouts_edge.store.spool import Spool\n"
         "spool = Spool(pathlib.Path(sys.argv[1]), 1 << 20)\n"
-        "spool.gaps.write([Gap('bench', 'gw', 'dock/tags', 9, 1, 2, 'bounded')])\n"
+        "spool.keep_gaps([Gap('bench', 'gw', 'dock/tags', 9, 1, 2, 'bounded')])\n"
         "os.kill(os.getpid(), 9)\n"
     )
     done = ran(program, tmp_path / "spool.sqlite")

@@ -65,3 +65,14 @@ def read_landing(folder: Path) -> Landed:
                 LandedFrontier(numbers.last, row["site"], row["gateway"], row["frontier_us"], tuple(row["streams"]))
             )
     return Landed(sorted(readings), sorted(frontiers))
+
+
+def latest(frontiers: list[LandedFrontier]) -> list[LandedFrontier]:
+    """The last frontier of each gateway."""
+    return list({(one.site, one.gateway): one for one in frontiers}.values())
+
+
+def newest_number(folder: Path) -> int:
+    """The highest number of a file in a landing, 0 without any."""
+    names = (path.name for path in (*folder.glob("hour=*/part-*"), *folder.glob(f"{FRONTIER}/hour=*/part-*")))
+    return max((numbers.last for numbers in map(numbers_of, names) if numbers), default=0)

@@ -5,21 +5,8 @@ There are no files and no threads, so the same callbacks run in the same order e
 
 import asyncio
 from collections.abc import Callable
+from heapq import heappop
 from typing import Any
-
-
-class _Nothing:
-    """In place of a selector: no file is ever ready, and waiting only moves the clock."""
-
-    def __init__(self, loop: "VirtualLoop") -> None:
-        self._loop = loop
-
-    def select(self, timeout: float | None) -> tuple[()]:
-        if timeout is None:
-            raise RuntimeError("nothing is left to happen, and the schedule waits for something")
-        if timeout > 0:
-            self._loop.now_ns += int(timeout * 1e9) + 1
-        return ()
 
 
 MOST_TASKS = 1000
@@ -28,10 +15,11 @@ MOST_TASKS = 1000
 class VirtualLoop(asyncio.BaseEventLoop):
     """now_ns: the true time, nanoseconds since an arbitrary moment."""
 
+    _timer_cancelled_count = 0
+
     def __init__(self, now_ns: int) -> None:
         super().__init__()
         self.now_ns = now_ns
-        self._selector = _Nothing(self)
         self._tasks: list[asyncio.Task[Any]] = []  # a task of a killed process is never done, and must stay
 
     def time(self) -> float:
@@ -69,8 +57,25 @@ class VirtualLoop(asyncio.BaseEventLoop):
             if belongs(handle._context):
                 handle.cancel()
 
-    def _process_events(self, _events: object) -> None:
-        pass
+    def _run_once(self) -> None:
+        """Run what is ready; if nothing is, the clock jumps to the next timer. As in `BaseEventLoop`, without files."""
+        ready, scheduled = self._ready, self._scheduled  # type: ignore[attr-defined]
+        while scheduled and scheduled[0]._cancelled:
+            heappop(scheduled)._scheduled = False
+            self._timer_cancelled_count -= 1
+        if not ready:
+            if not scheduled:
+                raise RuntimeError("nothing is left to happen, and the schedule waits for something")
+            self.now_ns = max(self.now_ns, int(scheduled[0]._when * 1e9) + 1)
+        now_s = self.now_ns / 1e9
+        while scheduled and scheduled[0]._when <= now_s:
+            handle = heappop(scheduled)
+            handle._scheduled = False
+            ready.append(handle)
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
 
     def _write_to_self(self) -> None:
         pass

@@ -6,12 +6,12 @@ from random import Random
 
 from whenabouts_sim.world.world import SECOND_US
 
-CLOUD = "cloud"  # name of the ingest's machine
+CLOUD, JOBS = "cloud", "jobs"  # names of the machines of the ingest and of the job
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault. target: a gateway as site/name, CLOUD, or "" for the broker; count: of writes, where the kind has them.
+    """One fault. target: a gateway as site/name, CLOUD, JOBS, or "" for the broker; count: of writes, where the kind has them.
 
     part: a probability, where the kind has one.
     """
@@ -43,7 +43,7 @@ def _machine(kind: str, counted: bool = False) -> Draw:
     """A fault of a machine, which lasts until it is started again."""
 
     def draw(chance: Random, gateways: Sequence[str], at_us: int) -> Fault:
-        target = chance.choice((*gateways, CLOUD, CLOUD))
+        target = chance.choice((*gateways, CLOUD, JOBS))
         return Fault(kind, at_us, chance.randint(1, 3000) * 1000, target, chance.choice((0, 1, 3, 10, 30)) if counted else 0)
 
     return draw

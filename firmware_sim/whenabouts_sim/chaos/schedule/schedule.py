@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from whenabouts_sim.chaos.parts.gateway import GatewayPlan
+from whenabouts_sim.chaos.parts.rules import LENGTH_MS, MATCHES, PAIRS
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.chaos.schedule.faults import Fault, draw_faults
 from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, Sighting
@@ -21,6 +22,16 @@ DRIFT_PPM = 50  # the most that the product assumes
 
 
 @dataclass(frozen=True)
+class RulePlan:
+    """A rule that the job runs: its name, distance of pairs or window of matches, percent of certainty, DELAY."""
+
+    name: str
+    distance_ms: int
+    percent: int
+    delay_ms: int
+
+
+@dataclass(frozen=True)
 class Schedule:
     """sightings: times since the begin. numbers: which of the seed's faults are left, by their numbers."""
 
@@ -30,11 +41,20 @@ class Schedule:
     faults: tuple[Fault, ...]
     numbers: tuple[int, ...]
     active_us: int
+    rules: tuple[RulePlan, ...] = ()
+    trigger_s: float = 1.0
+    shards: int = 1
 
     @property
     def calm_us(self) -> int:
         """When events and faults have ended."""
         return max([self.active_us, *(fault.end_us for fault in self.faults)])
+
+    @property
+    def last_us(self) -> int:
+        """When every result is certain, unless UTC was not known."""
+        widest_us = max(bound for one in self.gateways for _, _, bound in one.clock.known)
+        return max([self.active_us, *(one.true_us for one in self.sightings)]) + 2 * widest_us + SECOND_US // 2 + 1000 * LENGTH_MS
 
     def only(self, numbers: Iterable[int], readings: int | None = None) -> "Schedule":
         """The schedule with these of its faults, and its first readings."""
@@ -47,11 +67,22 @@ class Schedule:
 def draw(seed: int) -> Schedule:
     """The schedule of a seed."""
     chance = Random(f"schedule/{seed}")
-    active_us = chance.randint(5, 9) * SECOND_US
+    active_us = chance.randint(30, 50) * SECOND_US // 10
     gateways = _gateways(chance, active_us)
     sightings = _sightings(chance, active_us)
     faults = draw_faults(chance, [f"{one.site}/{one.name}" for one in gateways], active_us)
-    return Schedule(seed, gateways, sightings, faults, tuple(range(len(faults))), active_us)
+    rules = _rules(chance)
+    trigger_s, shards = chance.choice((0.5, 1.0, 2.0)), chance.choice((1, 1, 3))
+    return Schedule(
+        seed, gateways, sightings, faults, tuple(range(len(faults))), active_us, rules, trigger_s, shards
+    )
+
+
+def _rules(chance: Random) -> tuple[RulePlan, ...]:
+    delay_ms = chance.choice((1_000, 5_000, 60_000))
+    pairs = RulePlan(PAIRS, chance.choice((300, 1000, 2000)), chance.choice((10, 50, 80, 100)), delay_ms)
+    matches = RulePlan(MATCHES, chance.choice((1000, 60_000)), 100, delay_ms)
+    return chance.choice(((pairs,), (matches,), (pairs, matches)))
 
 
 def _gateways(chance: Random, active_us: int) -> tuple[GatewayPlan, ...]:
@@ -63,15 +94,15 @@ def _gateways(chance: Random, active_us: int) -> tuple[GatewayPlan, ...]:
         if readers:
             plans.append(
                 GatewayPlan(
-                    chance.choice(SITES), f"gw-{number + 1}", readers, _clock(chance, active_us), chance.choice((100, 200, 400)),
-                    chance.choice((20, 50, 200)), chance.choice((250, 500, 1000)), chance.choice((1, 2, 4)),
+                    chance.choice(SITES), f"gw-{number + 1}", readers, _clock(chance, active_us), chance.choice((200, 500)),
+                    chance.choice((50, 100, 200)), chance.choice((500, 1000)), chance.choice((1, 2, 4)),
                 )
             )  # fmt: skip
     return tuple(plans)
 
 
 def _clock(chance: Random, active_us: int) -> ClockPlan:
-    bound_us = chance.choice((1_000, 20_000, 200_000, 1_000_000))
+    bound_us = chance.choice((1_000, 20_000, 100_000, 500_000))
     begin_us = chance.choice((0, 0, 0, chance.randint(0, active_us)))
     known = [(begin_us - 10 * SECOND_US if not begin_us else begin_us, 1 << 60, bound_us)]
     if chance.random() < 0.3:  # UTC is lost for a while, and comes back with another bound

@@ -1,0 +1,103 @@
+"""Results are equal to the definition on what landed in time; what was late is told as late; nothing is told twice."""
+
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+
+from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule
+from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
+from whenabouts_sim.judge.truth import within_probability
+
+Id = tuple[str, str, int, int]
+
+
+class Told(NamedTuple):
+    """What a rule has published: results as identities of readings, and the readings that it calls late."""
+
+    results: list[tuple[Id, ...]]
+    late: set[Id]
+
+
+def read_told(folder: Path, rule: Rule) -> Told:
+    """Read the output of a rule."""
+    rows = [row for path in sorted(folder.glob("batch=*/*.parquet")) for row in pq.ParquetFile(path).read().to_pylist()]
+    late = [row for path in sorted(folder.glob("_late/batch=*/*.parquet")) for row in pq.ParquetFile(path).read().to_pylist()]
+    made = _pair if isinstance(rule, CorrelateRule) else _match
+    return Told([made(row) for row in rows], {(r["site"], r["gateway"], r["boot"], r["seq"]) for r in late})
+
+
+def _pair(row: dict[str, Any]) -> tuple[Id, ...]:
+    return tuple((row[f"{x}_site"], row[f"{x}_gateway"], row[f"{x}_boot"], row[f"{x}_seq"]) for x in "ab")
+
+
+def _match(row: dict[str, Any]) -> tuple[Id, ...]:
+    return tuple((e["site"], e["gateway"], e["boot"], e["seq"]) for e in row["events"])
+
+
+def broken_results(rule: Rule, told: Told, landed: Landed, complete_us: int) -> Iterator[str]:
+    """Every law of results that does not hold, in words. complete_us: before it, everything has landed and was told."""
+    readings = [one for one in landed.readings if one.kind == "tag"]
+    of = {identity(one): one for one in readings}
+    for result, count in Counter(told.results).items():
+        if count > 1:
+            yield f"{rule.name}: {result} was told {count} times"
+    in_time = [one for one in readings if identity(one) not in told.late]
+    certain, possible = (_defined(rule, in_time), _defined(rule, readings))
+    mine = set(told.results)
+    for result in mine - (possible if isinstance(rule, CorrelateRule) else certain):
+        yield f"{rule.name}: {_shown(result, of)} was told, and is no result"
+    # An event between two others may be as long as the longest, and so come that much later.
+    decided_us = complete_us - (rule.longest_us if isinstance(rule, CepRule) else 0)
+    for result in certain - mine:
+        if all(of[one].t_max < decided_us for one in result):
+            yield f"{rule.name}: {_shown(result, of)} is a result, and was not told"
+
+
+def identity(one: LandedReading) -> Id:
+    """The identity of a reading."""
+    return one.site, one.gateway, one.boot, one.seq
+
+
+def _defined(rule: Rule, readings: list[LandedReading]) -> set[tuple[Id, ...]]:
+    """The results of a rule on these readings, by its definition."""
+    by_key: dict[str | None, dict[str, list[LandedReading]]] = {}
+    for one in readings:
+        by_key.setdefault(one.key, {}).setdefault(one.stream, []).append(one)
+    found = set[tuple[Id, ...]]()
+    for streams in by_key.values():
+        if isinstance(rule, CorrelateRule):
+            found |= _pairs(rule, streams)
+        elif isinstance(rule, CepRule):
+            found |= _matches(rule, streams)
+    return found
+
+
+def _pairs(rule: CorrelateRule, streams: dict[str, list[LandedReading]]) -> set[tuple[Id, ...]]:
+    d_us, part = rule.condition.hi_us, Fraction(rule.condition.ct).limit_denominator(1000)
+    return {
+        (identity(a), identity(b))
+        for a in streams.get("dock/tags", ())
+        for b in streams.get("door/tags", ())
+        if within_probability(a.t_min, a.t_max, b.t_min, b.t_max, d_us) >= part
+    }
+
+
+def _matches(rule: CepRule, streams: dict[str, list[LandedReading]]) -> set[tuple[Id, ...]]:
+    """Order, window and absence hold for every choice of times in the stamps."""
+    tills = streams.get("till/tags", ())
+    return {
+        (identity(a), identity(e))
+        for a in streams.get("shelf/tags", ())
+        for e in streams.get("exit/tags", ())
+        if a.t_max < e.t_min
+        and e.t_max - a.t_min <= rule.pattern.window_us
+        and all(c.t_max <= a.t_min or c.t_min >= e.t_max for c in tills)
+    }
+
+
+def _shown(result: tuple[Id, ...], of: dict[Id, LandedReading]) -> str:
+    return " with ".join(f"{one.stream} {one.key} [{one.t_min}, {one.t_max}]" for one in (of[x] for x in result))

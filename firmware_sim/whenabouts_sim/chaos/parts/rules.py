@@ -1,0 +1,34 @@
+"""The rules of the simulated jobs, and the engine of each."""
+
+import functools
+from typing import Any
+
+from whenabouts_cloud.jobs.engines.cep import CEP
+from whenabouts_cloud.jobs.engines.correlate import CORRELATION
+from whenabouts_cloud.jobs.engines.engine import EngineJob
+from whenabouts_cloud.jobs.engines.latwin import LATWIN
+from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule
+from whenabouts_cloud.rules.parse import parse_rules
+
+PAIRS, MATCHES = "handover", "unpaid"
+LENGTH_MS = 2500  # of the longest stamp while UTC is known
+
+
+@functools.lru_cache(maxsize=64)
+def rule(name: str, distance_ms: int, percent: int, delay_ms: int) -> Rule:
+    """The rule of this name: pairs at most distance_ms apart with a probability, or goods that left unpaid."""
+    delay = f"DELAY {delay_ms} ms LENGTH 0 us .. {LENGTH_MS} ms"
+    text = {
+        PAIRS: f'STREAM dock FROM "dock/tags" {delay}\nSTREAM door FROM "door/tags" {delay}\n'
+        f"RULE {PAIRS} CORRELATE dock AS a, door AS b\n  WHERE |@a - @b| <= {distance_ms} ms OVER {percent} % AND a.key = b.key\n",
+        MATCHES: f'STREAM shelf FROM "shelf/tags" {delay}\nSTREAM till FROM "till/tags" {delay}\n'
+        f'STREAM exit FROM "exit/tags" {delay}\nRULE {MATCHES} SEQ(shelf a, !till c, exit e) WITHIN {distance_ms} ms PER key\n',
+    }[name]
+    return parse_rules(text).rules[0]
+
+
+def engine_of(one: Rule) -> EngineJob[Any]:
+    """The engine that runs a rule."""
+    if isinstance(one, CorrelateRule):
+        return CORRELATION
+    return CEP if isinstance(one, CepRule) else LATWIN
