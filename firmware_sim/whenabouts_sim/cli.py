@@ -16,6 +16,7 @@ try:
     from whenabouts_edge.capture.capture import SizeLimitError
     from whenabouts_edge.trace.format import TraceError
     from whenabouts_sim.boards.command import board
+    from whenabouts_sim.chaos.command import chaos
     from whenabouts_sim.demo.demo import Demo
     from whenabouts_sim.demo.office_run import OfficeRun
     from whenabouts_sim.judge.judgement import Judgement, flawless, table, together_lines
@@ -45,6 +46,7 @@ def main() -> None:
 
 
 main.add_command(board)
+main.add_command(chaos)
 main.add_command(logs)
 
 

@@ -8,15 +8,17 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from whenabouts_protocol import WireError, decode_ack
 from whenabouts_sim.chaos.checks.landed import latest, newest_number, read_landing
-from whenabouts_sim.chaos.checks.laws import broken_laws
+from whenabouts_sim.chaos.checks.laws import Broken, broken_laws
 from whenabouts_sim.chaos.checks.results import broken_results, read_told
 from whenabouts_sim.chaos.machine.clock import BEGIN_NS, VirtualTime, taken_over
 from whenabouts_sim.chaos.machine.disk import Disks
+from whenabouts_sim.chaos.machine.logs import logged
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
-from whenabouts_sim.chaos.machine.process import Machine, Process
+from whenabouts_sim.chaos.machine.process import Machine, Process, current
 from whenabouts_sim.chaos.network.broker import Broker, Message
 from whenabouts_sim.chaos.parts.gateway import Gateway
 from whenabouts_sim.chaos.parts.ingest import Ingest
@@ -34,14 +36,25 @@ SHARED = Path("/dev/shm")  # files in memory, where the system has them
 
 @dataclass
 class Outcome:
-    """broken: the laws that do not hold, in words. events: what happened, as (us since the begin, text)."""
+    """broken: the laws that do not hold. events: what happened, as (us since the begin, who, what)."""
 
     schedule: Schedule
-    broken: list[str] = field(default_factory=list)
-    events: list[tuple[int, str]] = field(default_factory=list)
+    broken: list[Broken] = field(default_factory=list)
+    events: list[tuple[int, str, str]] = field(default_factory=list)
     landed: int = 0
     told: int = 0
     calm_us: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "seed": self.schedule.seed,
+            "faults": [f"{fault.at_us / 1e6:.3f} s: {fault}" for fault in self.schedule.faults],
+            "landed": self.landed,
+            "told": self.told,
+            "broken": [one._asdict() for one in self.broken],
+            "events": self.events,
+        }
 
 
 def run(schedule: Schedule, folder: Path | None = None) -> Outcome:
@@ -73,8 +86,8 @@ class _Run:
 
     def run(self) -> Outcome:
         """Run it."""
-        with taken_over(self._clock, f"chance/{self.schedule.seed}"), self._disks.in_use():
-            logging.disable(logging.CRITICAL)
+        seed = f"chance/{self.schedule.seed}"
+        with logged(self._log), taken_over(self._clock, seed), self._disks.in_use():
             self._loop.set_exception_handler(self._unhandled)
             asyncio.set_event_loop(self._loop)
             try:
@@ -82,7 +95,6 @@ class _Run:
             finally:
                 self._clear()
                 asyncio.set_event_loop(None)
-                logging.disable(logging.NOTSET)
         return self.outcome
 
     async def _all(self) -> None:
@@ -121,7 +133,7 @@ class _Run:
         for one in self._job.rules:
             told = read_told(self._job.out / one.name, one)
             self.outcome.told += len(told.results)
-            self.outcome.broken += broken_results(one, told, landed, complete_us)
+            self.outcome.broken += [Broken("results", x) for x in broken_results(one, told, landed, complete_us)]
 
     async def _calm(self) -> None:
         end_us = EPOCH_US + self.schedule.last_us
@@ -138,7 +150,8 @@ class _Run:
             known = self._ingest.bridge.frontiers() if self._ingest.bridge else {}
             self._tell(
                 f"{CALM_S:g} s after the last fault not all has landed: {name} has {state}, its frontier is "
-                f"{known.get((gateway.plan.site, gateway.plan.name))}, events end at {end_us}"
+                f"{known.get((gateway.plan.site, gateway.plan.name))}, events end at {end_us}",
+                "liveness",
             )
 
     def _settled(self, end_us: int) -> bool:
@@ -244,16 +257,21 @@ class _Run:
     def _at(self, at_us: int, happens: object) -> None:
         self._loop.call_later(max(0, at_us - self._now_us) / 1e6, happens, context=self._broker.context)  # type: ignore[arg-type]
 
-    def _note(self, text: str) -> None:
-        self.outcome.events.append((self._now_us, text))
+    def _note(self, text: str, who: str = "") -> None:
+        self.outcome.events.append((self._now_us, who, text))
 
-    def _tell(self, text: str) -> None:
+    def _log(self, record: logging.LogRecord) -> None:
+        process = current()
+        fields = " ".join(f"{name}={value}" for name, value in getattr(record, "fields", {}).items())
+        self._note(f"{getattr(record, 'event', record.name)} {record.getMessage()} {fields}", process.name if process else "")
+
+    def _tell(self, text: str, law: str = "ends") -> None:
         self._note(text)
-        self.outcome.broken.append(text)
+        self.outcome.broken.append(Broken(law, text))
 
     def _unhandled(self, _loop: object, context: dict[str, object]) -> None:
         error = context.get("exception")
-        self._tell(f"unhandled: {context.get('message')}: {error!r}")
+        self._tell(f"unhandled: {context.get('message')}: {error!r}", "errors")
 
     def _seen(self, _client: str, message: Message) -> None:
         if not message.topic.endswith("/ack"):

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from whenabouts_sim.chaos.checks.landed import Landed
 from whenabouts_sim.chaos.schedule.schedule import Schedule
@@ -11,12 +12,19 @@ Acked = Mapping[tuple[str, str, int], int]
 """The highest number that was acknowledged, by site, gateway and boot."""
 
 
-def broken_laws(schedule: Schedule, landed: Landed, acked: Acked) -> list[str]:
-    """Every law that does not hold, in words."""
+class Broken(NamedTuple):
+    """A law that does not hold."""
+
+    law: str
+    text: str
+
+
+def broken_laws(schedule: Schedule, landed: Landed, acked: Acked) -> list[Broken]:
+    """Every law that does not hold."""
     return [
-        *_stamps(schedule, landed),
-        *_numbers(landed, acked),
-        *_frontiers(landed),
+        *(Broken("stamps", text) for text in _stamps(schedule, landed)),
+        *(Broken("numbers", text) for text in _numbers(landed, acked)),
+        *(Broken("frontiers", text) for text in _frontiers(landed)),
     ]
 
 

@@ -23,6 +23,15 @@ class ClockPlan:
     errors: tuple[tuple[int, int], ...] = ((0, 0),)
     slews: tuple[tuple[int, int, int], ...] = ()
 
+    def text(self) -> str:
+        """The plan for people."""
+        known = ", ".join(
+            f"{bound_us / 1000:g} ms from {max(0, begin_us) / 1e6:g} s"
+            + (f" to {end_us / 1e6:g} s" if end_us < 1 << 59 else "")
+            for begin_us, end_us, bound_us in self.known
+        )
+        return f"UTC known within {known}; {len(self.errors)} errors, {len(self.slews)} slews"
+
 
 class WrongClock:
     """A source of UTC (`clock.ClockSource`). on_us: true time at which the machine was switched on."""
