@@ -39,8 +39,10 @@ def in_real_time(nodeid: str) -> bool:
 
 
 def group(nodeid: str) -> str:
-    """Name of the group whose tests run one after the other in one worker: a folder, or the file of the test."""
+    """Name of the group whose tests run one after the other in one worker: a folder, the file of the test, or the test."""
     path = nodeid.partition("::")[0]
+    if "chaos" in path.split("/"):  # schedules share nothing
+        return nodeid
     return next((folder for folder in TOGETHER if folder in path.split("/")), path)
 
 

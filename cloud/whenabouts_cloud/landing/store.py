@@ -68,7 +68,7 @@ class Store:
             ) from None
         return store
 
-    @property
+    @functools.cached_property
     def local(self) -> Path | None:
         """The folder, if it is on a file system of this machine."""
         return Path(self.uri) if self.uri.startswith("/") else None
@@ -81,7 +81,7 @@ class Store:
         """The files and folders of a folder, in any order; none if it does not exist."""
         if self.local is not None:
             try:
-                return [Entry(name) for name in os.listdir(self.local / folder)]
+                return [Entry(name) for name in os.listdir(f"{self.uri}/{folder}")]
             except (FileNotFoundError, NotADirectoryError):
                 return []
         system, root = self._place
@@ -93,7 +93,7 @@ class Store:
     def sizes(self, paths: Iterable[str]) -> list[int | None]:
         """The size of each file, None where there is none; in an object store the files are asked for side by side."""
         if self.local is not None:
-            return [_local_size(self.local / path) for path in paths]
+            return [_local_size(f"{self.uri}/{path}") for path in paths]
         system, root = self._place
         found = system.get_file_info([f"{root}/{path}" for path in paths])
         return [one.size if one.type == fs.FileType.File else None for one in found]
@@ -103,7 +103,7 @@ class Store:
         if self.local is None:
             return None
         try:
-            return (self.local / path).stat().st_mtime_ns
+            return os.stat(f"{self.uri}/{path}").st_mtime_ns
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -223,8 +223,8 @@ def _connected(uri: str, variables: tuple[tuple[str, str], ...]) -> tuple[fs.Fil
     return fs.S3FileSystem(allow_delayed_open=True, **given), uri.removeprefix("s3://")
 
 
-def _local_size(path: Path) -> int | None:
+def _local_size(path: str) -> int | None:
     try:
-        return path.stat().st_size
+        return os.stat(path).st_size
     except (FileNotFoundError, NotADirectoryError):
         return None

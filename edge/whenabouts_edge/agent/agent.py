@@ -16,7 +16,7 @@ from typing import Any
 
 from whenabouts_edge.agent.delivery import Delivery, birth
 from whenabouts_edge.agent.group_host import GroupHost, to_publish
-from whenabouts_edge.agent.machine import Machine
+from whenabouts_edge.agent.machine import THIS_MACHINE, Machine
 from whenabouts_edge.agent.timekeeping import Timekeeper
 from whenabouts_edge.clock import HostClock
 from whenabouts_edge.config.settings import Config
@@ -55,7 +55,7 @@ class Agent:
     """
 
     def __init__(
-        self, config: Config, clock: HostClock, notifier: Notifier | None = None, machine: Machine = Machine()
+        self, config: Config, clock: HostClock, notifier: Notifier | None = None, machine: Machine = THIS_MACHINE
     ) -> None:
         self.config = config
         self._notifier = notifier or Notifier({})

@@ -57,9 +57,9 @@ class Delivery:
         self._published: dict[int, tuple[int, int]] = {}
         self._acked: dict[int, int] = {}  # by boot, the last number confirmed by the cloud, until deleted
         self._acked_numbers = asyncio.Event()
-        heard = (group.topics, group.heard) if group else ((), ignored)
+        topics, heard = (group.topics, group.heard) if group else ([], ignored)
         self.uplink = Uplink(
-            config.broker, birth, self._on_ack, self.work.set, on_rules, *heard, now_s=self._loop.time, client=client
+            config.broker, birth, self._on_ack, self.work.set, on_rules, topics, heard, self._loop.time, client
         )
 
     async def publish(self) -> None:

@@ -19,3 +19,6 @@ class Machine:
     reader: Callable[..., ReaderThread] = ReaderThread
     client: MakeClient = made
     run: Callable[[], str] = this_run
+
+
+THIS_MACHINE = Machine()

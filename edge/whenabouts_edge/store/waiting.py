@@ -2,8 +2,8 @@
 
 The spool's thread writes a row some milliseconds after its reading was kept in memory, and deletes it in the transaction
 that stores the reading in a message. A reading that is stored before its row was written is reported to `left`, and gets
-no row. So each reading is on the disk once, whenever the power goes. The row of a reading that the full spool refused stays until
-it is counted (`gaps`). Each row names the run of the machine (its boot id) to which it belongs.
+no row. So each reading is on the disk once, whenever the power goes. The row of a reading that the full spool refused
+stays until the reading is counted (`gaps`). Each row names the run of the machine (its boot id) to which it belongs.
 `clock_known` holds one moment of UTC that had certainly passed in the last run that knew UTC.
 """
 

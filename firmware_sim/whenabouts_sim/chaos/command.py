@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from whenabouts_sim.chaos.figures import Result
+    from whenabouts_sim.chaos.sums import Result
     from whenabouts_sim.chaos.schedule.schedule import Schedule
 
 MOST_AT_ONCE = 8  # schedules that a process is given
@@ -28,7 +28,9 @@ MOST_AT_ONCE = 8  # schedules that a process is given
 @click.option("--readings", type=click.IntRange(min=0), help="Only so many readings of the seed.")
 @click.option("--processes", default=1, show_default=True, type=click.IntRange(1, 64), help="Run so many at a time.")
 @click.option(
-    "--keep", type=click.Path(path_type=Path, file_okay=False), help="Keep the disks of the last schedule in this new folder."
+    "--keep",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep the disks of the last schedule in this new folder.",
 )
 @click.option("--verbose", is_flag=True, help="Show the time line of schedules that do not fail, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -38,9 +40,9 @@ def chaos(
 ) -> None:  # fmt: skip
     """Run agents, broker, ingest and jobs in one process, on virtual time, while everything fails that can.
 
-    A seed decides the world, its clocks, and the faults: kills and power cuts at any write, full disks, broken connections, a
-    broker that forgets. What must hold is checked at the end of each schedule. The first failure is shortened, told, and ends
-    the run with status 1.
+    A seed decides the world, its clocks, and the faults: kills and power cuts at any write, full disks, broken
+    connections, a broker that forgets. What must hold is checked at the end of each schedule. The first failure is
+    shortened, told, and ends the run with status 1.
 
     \b
     Example:  whenabouts-sim chaos --seed 1 --schedules 300
@@ -85,7 +87,7 @@ def _numbers(faults: str | None, all_numbers: tuple[int, ...]) -> tuple[int, ...
 
 def _one(schedule: "Schedule", keep: Path | None, verbose: bool, as_json: bool) -> None:
     from whenabouts_sim.chaos.report import lines
-    from whenabouts_sim.chaos.run import run
+    from whenabouts_sim.chaos.schedule_run import run
 
     outcome = run(schedule, keep)
     if as_json:
@@ -98,7 +100,7 @@ def _one(schedule: "Schedule", keep: Path | None, verbose: bool, as_json: bool) 
 
 
 def _many(first: int, most: int | None, minutes: float | None, processes: int, as_json: bool) -> None:
-    from whenabouts_sim.chaos.figures import Figures
+    from whenabouts_sim.chaos.sums import Figures
 
     began_s, figures, shown_s = time.monotonic(), Figures(), time.monotonic()
     until_s = None if minutes is None else began_s + 60 * minutes
@@ -125,7 +127,7 @@ def _many(first: int, most: int | None, minutes: float | None, processes: int, a
 def _tell(seed: int) -> None:
     """Shorten a failed schedule, and tell what happens in it."""
     from whenabouts_sim.chaos.report import lines
-    from whenabouts_sim.chaos.run import run
+    from whenabouts_sim.chaos.schedule_run import run
     from whenabouts_sim.chaos.schedule.schedule import draw
     from whenabouts_sim.chaos.schedule.shrink import shrunk
 
@@ -136,7 +138,7 @@ def _tell(seed: int) -> None:
 
 
 def _results(seeds: Iterator[int], processes: int) -> "Iterator[Result]":
-    from whenabouts_sim.chaos.figures import result_of
+    from whenabouts_sim.chaos.sums import result_of
 
     if processes == 1:
         yield from map(result_of, seeds)
@@ -150,4 +152,3 @@ def _results(seeds: Iterator[int], processes: int) -> "Iterator[Result]":
                 yield result
         finally:
             pool.shutdown(cancel_futures=True)
-

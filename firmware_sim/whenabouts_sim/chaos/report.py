@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from whenabouts_sim.chaos.run import Outcome
+from whenabouts_sim.chaos.schedule_run import Outcome
 from whenabouts_sim.chaos.schedule.schedule import Schedule, draw
 
 MOST_SHOWN = 12

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 from support.edge.pending import pending, several
-from support.edge.watched_disk import SQLITE_FULL, SQLITE_OK, WatchedDisk
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.store.spool import Spool, SpoolError, SpoolFull
+from whenabouts_sim.chaos.machine.sqlite_files import SQLITE_FULL, SQLITE_OK, WatchedFiles
 
 IO_ERRORS = (SQLITE_FULL, 10 | 3 << 8, 10 | 4 << 8)  # full; SQLITE_IOERR_WRITE, SQLITE_IOERR_FSYNC
 
@@ -70,10 +70,11 @@ def main() -> None:
     """Three sessions, each a boot; the journal is moved into the database every few commits, not every thousand pages."""
     path, seed, how = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     chance = random.Random(seed)
-    disk = WatchedDisk(
-        lambda operation, name, at, data: (
-            say(disk=operation, file=name, at=at, data=data.hex()) if how != "refusing" else None
-        )
+    disk = WatchedFiles(
+        lambda path: True,
+        lambda operation, path, at, data: (
+            say(disk=operation, file=Path(path).name, at=at, data=data.hex()) if how != "refusing" else None
+        ),
     )
     if how == "refusing":
         refuse(disk, path, chance)
@@ -88,12 +89,12 @@ def main() -> None:
         spool.close()
 
 
-def refuse(disk: WatchedDisk, path: Path, chance: random.Random) -> None:
+def refuse(disk: WatchedFiles, path: Path, chance: random.Random) -> None:
     """Rounds, each on its own spool; in round n one or some calls from the n-th on fail, then the disk works again."""
     for n in range(60):
         calls, stretch, code = 0, chance.choice([1, 1, 3, 10]), chance.choice(IO_ERRORS)
 
-        def answer(_operation: str, n: int = n, stretch: int = stretch, code: int = code) -> int:
+        def answer(_operation: str, _path: str, n: int = n, stretch: int = stretch, code: int = code) -> int:
             nonlocal calls
             calls += 1
             return code if n < calls <= n + stretch else SQLITE_OK
@@ -102,7 +103,7 @@ def refuse(disk: WatchedDisk, path: Path, chance: random.Random) -> None:
         say(round=n, boot=spool.boot)
         disk.refuse = answer
         session(spool, chance)
-        disk.refuse = lambda _operation: SQLITE_OK
+        disk.refuse = lambda _operation, _path: SQLITE_OK
         spool.append(several(["well"]))
         say(next=spool.state.next_seq, readings=spool.state.readings)
         spool.close()

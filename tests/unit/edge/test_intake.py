@@ -5,12 +5,12 @@ import threading
 from collections.abc import Sequence
 
 from support.edge.pending import pending
-from support.virtual_time import VirtualLoop
 from whenabouts_edge.store.gaps import Gap
 from whenabouts_edge.store.intake import CALM_S, MAX_BATCH, MAX_WAITING, RETRY_S, Intake
 from whenabouts_edge.store.spool import SpoolFull
 from whenabouts_protocol import Reading, encode_batch
 from whenabouts_protocol.reading import MAX_VALUE_BYTES
+from whenabouts_sim.chaos.machine.loop import VirtualLoop
 
 
 class Store:

@@ -25,7 +25,11 @@ class Told(NamedTuple):
 def read_told(folder: Path, rule: Rule) -> Told:
     """Read the output of a rule."""
     rows = [row for path in sorted(folder.glob("batch=*/*.parquet")) for row in pq.ParquetFile(path).read().to_pylist()]
-    late = [row for path in sorted(folder.glob("_late/batch=*/*.parquet")) for row in pq.ParquetFile(path).read().to_pylist()]
+    late = [
+        row
+        for path in sorted(folder.glob("_late/batch=*/*.parquet"))
+        for row in pq.ParquetFile(path).read().to_pylist()
+    ]
     made = _pair if isinstance(rule, CorrelateRule) else _match
     return Told([made(row) for row in rows], {(r["site"], r["gateway"], r["boot"], r["seq"]) for r in late})
 

@@ -22,7 +22,7 @@ from random import Random
 from typing import Any
 
 from whenabouts_cloud import durable
-from whenabouts_sim.chaos.machine import process
+from whenabouts_sim.chaos.machine.running import Killed, running
 from whenabouts_sim.chaos.machine.sqlite_files import SQLITE_FULL, SQLITE_OK, WatchedFiles
 
 SQLITE_IOERR = 10
@@ -111,6 +111,7 @@ class Disk:
 
     def __post_init__(self) -> None:
         self.root.mkdir(parents=True)
+        self._prefix = f"{self.root}/"
 
     def about_to_write(self) -> None:
         """Count a write of the process that runs now.
@@ -120,15 +121,15 @@ class Disk:
             OSError: the disk is full.
         """
         self.writes += 1
-        running = process.current()
-        if running is not None:
-            running.about_to_write()
+        process = running()
+        if process is not None:
+            process.about_to_write()
         if self.full:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.root))
 
     def place(self, path: str) -> tuple[Folder, str]:
         """The folder that holds a path, and its name there."""
-        *above, name = os.path.relpath(path, self.root).split("/")
+        *above, name = path[len(self._prefix) :].split("/")
         folder = self.tree
         for one in above:
             found = folder.now.get(one)
@@ -140,7 +141,7 @@ class Disk:
 
     def node(self, path: str) -> "File | Folder":
         """What is at a path."""
-        if Path(path) == self.root:
+        if len(path) < len(self._prefix):
             return self.tree
         folder, name = self.place(path)
         found = folder.now.get(name)
@@ -371,7 +372,7 @@ class Disks:
         return opened
 
     def _connect(self, database: Any, *args: Any, **options: Any) -> sqlite3.Connection:
-        opened = _CONNECT(database, *args, **options)
+        opened: sqlite3.Connection = _CONNECT(database, *args, **options)
         if self.of(os.fspath(database)) is not None:
             _belongs_to_process(opened)
         return opened
@@ -384,7 +385,7 @@ class Disks:
         assert disk is not None
         try:
             disk.about_to_write()
-        except process.Killed:
+        except Killed:
             return SQLITE_IOERR
         except OSError:  # a full disk has room for less
             return SQLITE_FULL if operation in ("create", "write") else SQLITE_OK
@@ -416,9 +417,9 @@ class Disks:
 
 
 def _belongs_to_process(opened: Any) -> None:
-    running = process.current()
-    if running is not None:
-        running.opened.append(opened)
+    process = running()
+    if process is not None:
+        process.opened.append(opened)
 
 
 def _nothing(_path: str) -> bool:

@@ -17,7 +17,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     _timer_cancelled_count = 0
 
-    def __init__(self, now_ns: int) -> None:
+    def __init__(self, now_ns: int = 0) -> None:
         super().__init__()
         self.now_ns = now_ns
         self._tasks: list[asyncio.Task[Any]] = []  # a task of a killed process is never done, and must stay
@@ -25,7 +25,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self.now_ns / 1e9
 
-    def create_task(self, coro: Any, *, name: str | None = None, context: Any = None) -> "asyncio.Task[Any]":
+    def create_task(
+        self, coro: Any, *, name: object = None, context: Any = None
+    ) -> "asyncio.Task[Any]":
         task = super().create_task(coro, name=name, context=context)
         self._tasks.append(task)
         if len(self._tasks) > MOST_TASKS:
@@ -39,7 +41,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 _close(task.get_coro())
 
-    def run_in_executor(self, _executor: Any, func: Callable[..., Any], *args: Any) -> "asyncio.Future[Any]":
+    def run_in_executor(  # type: ignore[override]
+        self, _executor: Any, func: Callable[..., Any], *args: Any
+    ) -> "asyncio.Future[Any]":
         """Do the work now; whoever waits for it goes on in a later turn of the loop."""
         done: asyncio.Future[Any] = self.create_future()
         try:
@@ -48,7 +52,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
             done.set_exception(error)
         return done
 
-    def call_soon_threadsafe(self, callback: Callable[..., Any], *args: Any, context: Any = None) -> asyncio.Handle:
+    def call_soon_threadsafe(  # type: ignore[override]
+        self, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> asyncio.Handle:
         return self.call_soon(callback, *args, context=context)
 
     def cancel_of(self, belongs: Callable[[Any], bool]) -> None:

@@ -7,18 +7,13 @@ refuses what it still does, and no `finally` of it has any effect: as with SIGKI
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
-from contextvars import Context, ContextVar, copy_context
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
 from whenabouts_sim.chaos.machine.disk import Disk
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
-
-PROCESS: "ContextVar[Process | None]" = ContextVar("process", default=None)
-
-
-class Killed(BaseException):
-    """The process that runs now has just been killed."""
+from whenabouts_sim.chaos.machine.running import RUNNING, Killed, running
 
 
 @dataclass
@@ -60,7 +55,7 @@ class Process:
     def context(self) -> Context:
         """A new context of this process."""
         context = copy_context()
-        context.run(PROCESS.set, self)
+        context.run(RUNNING.set, self)
         return context
 
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -73,7 +68,7 @@ class Process:
         if not self.alive:
             return
         self.alive = False
-        self.loop.cancel_of(lambda context: context is not None and context.get(PROCESS) is self)
+        self.loop.cancel_of(lambda context: context is not None and context.get(RUNNING) is self)
         for one in self.ended:
             one()
 
@@ -108,4 +103,6 @@ class Process:
 
 def current() -> Process | None:
     """The process whose code runs now; None for the world."""
-    return PROCESS.get()
+    process = running()
+    assert process is None or isinstance(process, Process)
+    return process

@@ -11,7 +11,7 @@ from paho.mqtt.enums import MQTTProtocolVersion
 
 from whenabouts_edge.config.settings import BrokerConfig
 from whenabouts_sim.chaos.machine.process import Process
-from whenabouts_sim.chaos.network.broker import Broker, Connection, Message
+from whenabouts_sim.chaos.network.broker_model import Broker, Connection, Message
 
 WINDOW = 20  # messages in flight that the broker allows
 

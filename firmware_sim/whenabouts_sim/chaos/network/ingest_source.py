@@ -7,7 +7,7 @@ from whenabouts_cloud.ingest.receiving.inbox import Inbox
 from whenabouts_cloud.ingest.receiving.reception import LEAVES, TAKEN_MESSAGES, Confirmed, Received, Token
 from whenabouts_protocol.topics import subscription
 from whenabouts_sim.chaos.machine.process import Process
-from whenabouts_sim.chaos.network.broker import Broker, Connection, Message
+from whenabouts_sim.chaos.network.broker_model import Broker, Connection, Message
 
 AGAIN_S = 1.0  # between attempts to connect
 
@@ -31,7 +31,7 @@ class IngestSource:
 
     def take(self, _timeout_s: float) -> Received:
         """What has come."""
-        messages = []
+        messages = list[tuple[str, bytes, Token]]()
         while len(messages) < TAKEN_MESSAGES and (message := self._inbox.get()) is not None:
             messages.append(message)
         self.arrived.clear()

@@ -74,7 +74,8 @@ class ReaderTask(ReaderThread):
     """The agent's thread of one reader, as a task. line: its device; poll_ms: time-out of a read."""
 
     def __init__(self, line: SerialLine, clock: VirtualTime, poll_ms: int, *args: Any) -> None:
-        super().__init__(*args, open_port=self._opened)
+        reader, site, gateway, host_us, sample, deliver = args
+        super().__init__(reader, site, gateway, host_us, sample, deliver, open_port=self._opened)
         self._line, self._virtual, self._poll_ms = line, clock, poll_ms
         self._task: asyncio.Task[None] | None = None
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from random import Random
 
-from whenabouts_sim.chaos.parts.gateway import GatewayPlan
-from whenabouts_sim.chaos.parts.rules import LENGTH_MS, MATCHES, PAIRS
+from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan
+from whenabouts_sim.chaos.parts.job_rules import LENGTH_MS, MATCHES, PAIRS
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
-from whenabouts_sim.chaos.schedule.faults import Fault, draw_faults
+from whenabouts_sim.chaos.schedule.fault import Fault, draw_faults
 from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, Sighting
 
 ROUTES = (("dock", "door"), ("shelf", "exit"), ("shelf", "till", "exit"))
@@ -54,7 +54,12 @@ class Schedule:
     def last_us(self) -> int:
         """When every result is certain, unless UTC was not known."""
         widest_us = max(bound for one in self.gateways for _, _, bound in one.clock.known)
-        return max([self.active_us, *(one.true_us for one in self.sightings)]) + 2 * widest_us + SECOND_US // 2 + 1000 * LENGTH_MS
+        return (
+            max([self.active_us, *(one.true_us for one in self.sightings)])
+            + 2 * widest_us
+            + SECOND_US // 2
+            + 1000 * LENGTH_MS
+        )
 
     def only(self, numbers: Iterable[int], readings: int | None = None) -> "Schedule":
         """The schedule with these of its faults, and its first readings."""
@@ -67,26 +72,24 @@ class Schedule:
 def draw(seed: int) -> Schedule:
     """The schedule of a seed."""
     chance = Random(f"schedule/{seed}")
-    active_us = chance.randint(30, 50) * SECOND_US // 10
+    active_us = chance.randint(25, 40) * SECOND_US // 10
     gateways = _gateways(chance, active_us)
     sightings = _sightings(chance, active_us)
     faults = draw_faults(chance, [f"{one.site}/{one.name}" for one in gateways], active_us)
     rules = _rules(chance)
-    trigger_s, shards = chance.choice((0.5, 1.0, 2.0)), chance.choice((1, 1, 3))
-    return Schedule(
-        seed, gateways, sightings, faults, tuple(range(len(faults))), active_us, rules, trigger_s, shards
-    )
+    trigger_s, shards = chance.choice((1.0, 2.0, 2.0)), chance.choice((1, 1, 1, 2))
+    return Schedule(seed, gateways, sightings, faults, tuple(range(len(faults))), active_us, rules, trigger_s, shards)
 
 
 def _rules(chance: Random) -> tuple[RulePlan, ...]:
     delay_ms = chance.choice((1_000, 5_000, 60_000))
     pairs = RulePlan(PAIRS, chance.choice((300, 1000, 2000)), chance.choice((10, 50, 80, 100)), delay_ms)
     matches = RulePlan(MATCHES, chance.choice((1000, 60_000)), 100, delay_ms)
-    return chance.choice(((pairs,), (matches,), (pairs, matches)))
+    return chance.choice(((pairs,), (pairs,), (matches,), (matches,), (pairs, matches)))
 
 
 def _gateways(chance: Random, active_us: int) -> tuple[GatewayPlan, ...]:
-    count = chance.randint(1, 3)
+    count = chance.choice((1, 2, 2, 3))
     owner = {reader: chance.randrange(count) for reader in READERS}
     plans = []
     for number in range(count):
@@ -94,7 +97,7 @@ def _gateways(chance: Random, active_us: int) -> tuple[GatewayPlan, ...]:
         if readers:
             plans.append(
                 GatewayPlan(
-                    chance.choice(SITES), f"gw-{number + 1}", readers, _clock(chance, active_us), chance.choice((200, 500)),
+                    chance.choice(SITES), f"gw-{number + 1}", readers, _clock(chance, active_us), chance.choice((200, 400)),
                     chance.choice((50, 100, 200)), chance.choice((500, 1000)), chance.choice((1, 2, 4)),
                 )
             )  # fmt: skip
@@ -102,9 +105,9 @@ def _gateways(chance: Random, active_us: int) -> tuple[GatewayPlan, ...]:
 
 
 def _clock(chance: Random, active_us: int) -> ClockPlan:
-    bound_us = chance.choice((1_000, 20_000, 100_000, 500_000))
+    bound_us = chance.choice((1_000, 20_000, 100_000, 250_000))
     begin_us = chance.choice((0, 0, 0, chance.randint(0, active_us)))
-    known = [(begin_us - 10 * SECOND_US if not begin_us else begin_us, 1 << 60, bound_us)]
+    known = [(begin_us or -10 * SECOND_US, 1 << 60, bound_us)]
     if chance.random() < 0.3:  # UTC is lost for a while, and comes back with another bound
         lost_us = chance.randint(begin_us, active_us)
         again_us = chance.randint(lost_us, active_us)
@@ -134,4 +137,4 @@ def _sightings(chance: Random, active_us: int) -> tuple[Sighting, ...]:
             true_us = max(at_us, free_us)
             free_us = true_us + SPACING_US
             sightings.append(Sighting(true_us, reader, number, key))
-    return tuple(sorted(one for one in sightings if one.true_us < active_us + 2 * SECOND_US))
+    return tuple(sorted(one for one in sightings if one.true_us < active_us + SECOND_US))

@@ -19,13 +19,14 @@ from whenabouts_sim.chaos.machine.disk import Disks
 from whenabouts_sim.chaos.machine.logs import logged
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine, Process, current
-from whenabouts_sim.chaos.network.broker import Broker, Message
-from whenabouts_sim.chaos.parts.gateway import Gateway
-from whenabouts_sim.chaos.parts.ingest import Ingest
-from whenabouts_sim.chaos.parts.job import Job
-from whenabouts_sim.chaos.parts.rules import rule
-from whenabouts_sim.chaos.schedule.faults import CLOUD, JOBS, Fault
+from whenabouts_sim.chaos.network.broker_model import Broker, Message
+from whenabouts_sim.chaos.parts.gateway_part import Gateway
+from whenabouts_sim.chaos.parts.ingest_part import Ingest
+from whenabouts_sim.chaos.parts.job_part import Job
+from whenabouts_sim.chaos.parts.job_rules import rule
+from whenabouts_sim.chaos.schedule.fault import CLOUD, JOBS, Fault
 from whenabouts_sim.chaos.schedule.schedule import Schedule
+from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.readers.rdm6300 import Rdm6300
 from whenabouts_sim.world.clocks import EPOCH_US
 
@@ -109,7 +110,7 @@ class _Run:
         self._job.start()
         for plan in self.schedule.gateways:
             machine = Machine(plan.name, self._disks.add(plan.name), self._loop.now_ns)
-            cores = {}
+            cores = dict[str, ReaderCore]()
             for name, _ in plan.readers:
                 core = cores[name] = Rdm6300(name, self.schedule.seed)
                 core.power_on(self._clock.true_us)
@@ -167,7 +168,7 @@ class _Run:
         )
 
     def _start_all(self) -> None:
-        for part in (self._ingest, self._job, *self._gateways.values()):
+        for part in self._parts.values():
             if not self._down.get(part.machine.name):
                 part.start()
 
@@ -263,7 +264,9 @@ class _Run:
     def _log(self, record: logging.LogRecord) -> None:
         process = current()
         fields = " ".join(f"{name}={value}" for name, value in getattr(record, "fields", {}).items())
-        self._note(f"{getattr(record, 'event', record.name)} {record.getMessage()} {fields}", process.name if process else "")
+        self._note(
+            f"{getattr(record, 'event', record.name)} {record.getMessage()} {fields}", process.name if process else ""
+        )
 
     def _tell(self, text: str, law: str = "ends") -> None:
         self._note(text)
@@ -285,11 +288,14 @@ class _Run:
             self._acked[place] = max(seq, self._acked.get(place, -1))
 
     def _clear(self) -> None:
-        parts: list[Process | None] = [self._ingest.process, self._job.process, *(one.process for one in self._gateways.values())]
+        parts: list[Process | None] = [
+            self._ingest.process,
+            self._job.process,
+            *(one.process for one in self._gateways.values()),
+        ]
         for process in parts:
             if process is not None:
                 process.kill()
                 process.bury()
         self._loop.end_tasks()
         self._loop.close()
-

@@ -11,7 +11,7 @@ from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule
 from whenabouts_cloud.rules.parse import parse_rules
 
 PAIRS, MATCHES = "handover", "unpaid"
-LENGTH_MS = 2500  # of the longest stamp while UTC is known
+LENGTH_MS = 1500  # of the longest stamp while UTC is known
 
 
 @functools.lru_cache(maxsize=64)

@@ -13,7 +13,7 @@ from whenabouts_edge.store.spool import SpoolError
 from whenabouts_sim.chaos.machine.clock import BEGIN_NS, VirtualTime
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine, Process
-from whenabouts_sim.chaos.network.broker import Broker
+from whenabouts_sim.chaos.network.broker_model import Broker
 from whenabouts_sim.chaos.network.gateway_client import maker
 from whenabouts_sim.chaos.parts.serial_line import ReaderTask, SerialLine
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan, WrongClock

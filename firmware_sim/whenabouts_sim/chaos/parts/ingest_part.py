@@ -10,8 +10,9 @@ from whenabouts_cloud.ingest.service import FLUSH_S, RETRY_S, IngestService
 from whenabouts_cloud.landing.store import Store
 from whenabouts_edge.events import set_within
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
-from whenabouts_sim.chaos.machine.process import Killed, Machine, Process
-from whenabouts_sim.chaos.network.broker import Broker
+from whenabouts_sim.chaos.machine.process import Machine, Process
+from whenabouts_sim.chaos.machine.running import Killed
+from whenabouts_sim.chaos.network.broker_model import Broker
 from whenabouts_sim.chaos.network.ingest_source import IngestSource
 
 

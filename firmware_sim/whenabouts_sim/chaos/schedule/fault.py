@@ -11,9 +11,9 @@ CLOUD, JOBS = "cloud", "jobs"  # names of the machines of the ingest and of the 
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault. target: a gateway as site/name, CLOUD, JOBS, or "" for the broker; count: of writes, where the kind has them.
+    """One fault. target: a gateway as site/name, CLOUD, JOBS, or "" for the broker.
 
-    part: a probability, where the kind has one.
+    count: of writes before it, part: a probability, where the kind has one.
     """
 
     kind: str
@@ -44,7 +44,9 @@ def _machine(kind: str, counted: bool = False) -> Draw:
 
     def draw(chance: Random, gateways: Sequence[str], at_us: int) -> Fault:
         target = chance.choice((*gateways, CLOUD, JOBS))
-        return Fault(kind, at_us, chance.randint(1, 3000) * 1000, target, chance.choice((0, 1, 3, 10, 30)) if counted else 0)
+        return Fault(
+            kind, at_us, chance.randint(1, 1500) * 1000, target, chance.choice((0, 1, 3, 10, 30)) if counted else 0
+        )
 
     return draw
 
@@ -71,13 +73,13 @@ KINDS: dict[str, Draw] = {
     "power_cut_at_write": _machine("power_cut_at_write", True),
     "disk_full": _machine("disk_full"),
     "cut": _connection("cut", 0.0),
-    "stall": _connection("stall", 4.0),
-    "unreachable": _connection("unreachable", 4.0),
+    "stall": _connection("stall", 2.0),
+    "unreachable": _connection("unreachable", 3.0),
     "broker_restarts": _broker("broker_restarts", 0.0),
     "broker_forgets_sessions": _broker("broker_forgets_sessions", 0.0),
     "broker_forgets_all": _broker("broker_forgets_all", 0.0),
-    "broker_sends_twice": _broker("broker_sends_twice", 5.0),
-    "slow": _broker("slow", 5.0),
+    "broker_sends_twice": _broker("broker_sends_twice", 3.0),
+    "slow": _broker("slow", 3.0),
 }
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
-from whenabouts_sim.chaos.run import run
+from whenabouts_sim.chaos.schedule_run import run
 from whenabouts_sim.chaos.schedule.schedule import draw
 
 

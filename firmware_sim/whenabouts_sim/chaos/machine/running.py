@@ -1,0 +1,29 @@
+"""Which simulated process runs now."""
+
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+
+class Killed(BaseException):
+    """The process that runs now has just been killed."""
+
+
+class Running(Protocol):
+    """What others need of the process that runs. opened: its open files and databases."""
+
+    opened: list[Any]
+
+    def about_to_write(self) -> None:
+        """Count a write.
+
+        Raises:
+            Killed: this was one too many, or it is dead already.
+        """
+
+
+RUNNING: "ContextVar[Running | None]" = ContextVar("running", default=None)
+
+
+def running() -> Running | None:
+    """The process whose code runs now; None for the world."""
+    return RUNNING.get()

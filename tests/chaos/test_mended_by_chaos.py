@@ -1,0 +1,98 @@
+"""Defects that simulated schedules have found, each by the smallest program that showed it."""
+
+import asyncio
+from random import Random
+
+import pytest
+
+from support.edge.pending import pending, several, undated
+from whenabouts_cloud.ingest.landing_writer import Landing
+from whenabouts_cloud.landing.files import data_files
+from whenabouts_edge.store.gaps import Gap
+from whenabouts_edge.store.intake import Intake
+from whenabouts_edge.store.spool import Spool
+from whenabouts_protocol import Reading
+from whenabouts_sim.chaos.machine.disk import Disks
+
+SEEDS = range(30)
+
+
+@pytest.fixture
+def disk(tmp_path):
+    disks = Disks(tmp_path)
+    with disks.in_use():
+        yield disks.add("machine")
+
+
+def test_a_look_at_a_port_without_readings_gives_back_no_room():
+    """While UTC was not known each of them ended in an error in the log, and the port did not count as clear."""
+
+    async def scenario() -> None:
+        async def nothing(*_):
+            return None
+
+        intake = Intake(nothing, lambda: None, 20, nothing)
+        intake.release(0)
+        intake.reserve(2)
+        intake.release(2)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["counted in memory", "counted on disk"])
+def test_a_reading_that_waited_for_utc_is_counted_or_comes_again_never_both(tmp_path, kept):
+    """A full spool refused it, a gap reading counted it, and after a restart it landed behind its gateway's watermark."""
+    spool = Spool(tmp_path / "spool.sqlite", 1 << 20, "run")
+    waits = undated("k", 5, 10)
+    spool.waiting.numbered([waits])
+    spool.waiting.write([waits])
+    waits.stamp = 5, 10, "bounded"
+    gap = Gap.of(waits)
+    if kept:
+        spool.keep_gaps([gap])
+    else:
+        spool.append([], [gap])
+    assert spool.waiting.read("hall", "gw") == []
+    spool.close()
+
+
+def test_a_reading_that_was_refused_before_its_row_was_written_gets_no_row(tmp_path):
+    spool = Spool(tmp_path / "spool.sqlite", 1 << 20, "run")
+    waits = undated("k", 5, 10)
+    spool.waiting.numbered([waits])
+    waits.stamp = 5, 10, "bounded"
+    spool.keep_gaps([Gap.of(waits)])
+    spool.waiting.write([waits])
+    assert spool.waiting.read("hall", "gw") == []
+    spool.close()
+
+
+def test_a_power_cut_leaves_the_folder_of_a_spool(disk):
+    """The folder's own name was not synced: with it went everything that had been stored."""
+    for seed in SEEDS:
+        path = disk.root / f"state-{seed}" / "spool.sqlite"
+        spool = Spool(path, 1 << 20, "run")
+        spool.append(several(["a", "b"]))
+        disk.cut_power(Random(seed))
+        spool.close()
+        again = Spool(path, 1 << 20, "run 2")
+        assert again.state.readings == 2
+        again.close()
+
+
+def test_a_power_cut_leaves_a_landing_whose_first_ingest_was_killed_at_its_start(disk):
+    """It had made folders and not synced their names; the next one found them, and acknowledged what it wrote there."""
+    for seed in SEEDS:
+        folder = disk.root / f"landing-{seed}"
+        for name in ("_frontier", "_ingest", "_dead", "hour=2026-01-01T00"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        landing = Landing(folder)
+        landing.write([_reading()], [("hall/gw", 1, 0, 0)], 1_767_225_600_000_000)
+        landing.close()
+        disk.cut_power(Random(seed))
+        assert len(list(data_files(folder))) == 1
+
+
+def _reading() -> Reading:
+    one = pending("k", origin=("hall", "gw"))
+    return one.numbered(1, 0)
