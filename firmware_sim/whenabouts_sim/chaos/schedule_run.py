@@ -128,7 +128,7 @@ class _Run:
         landed = read_landing(folder)
         self.outcome.landed = len(landed.readings)
         self.outcome.calm_us = self._now_us
-        self.outcome.broken += broken_laws(self.schedule, landed, self._acked)
+        self.outcome.broken += broken_laws(self.schedule, landed, self._acked, self._lives())
         read = [one for one in landed.frontiers if one.file <= self._job.read]
         complete_us = min([one.frontier_us for one in latest(read)], default=0)
         for one in self._job.rules:
@@ -154,6 +154,18 @@ class _Run:
                 f"{known.get((gateway.plan.site, gateway.plan.name))}, events end at {end_us}",
                 "liveness",
             )
+
+    def _lives(self) -> dict[str, list[list[int]]]:
+        """For each reader the spans in which an agent could store its readings: it ran, and its disk had room."""
+        lives = {}
+        for name, gateway in self._gateways.items():
+            spans = gateway.lives
+            for fault in self.schedule.faults:
+                if fault.kind == "disk_full" and fault.target == name:
+                    begin, end = EPOCH_US + fault.at_us, EPOCH_US + fault.end_us
+                    spans = [x for one in spans for x in ([one[0], min(one[1], begin)], [max(one[0], end), one[1]])]
+            lives.update({reader: spans for reader, _ in gateway.plan.readers})
+        return lives
 
     def _settled(self, end_us: int) -> bool:
         bridge = self._ingest.bridge

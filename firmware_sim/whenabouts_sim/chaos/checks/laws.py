@@ -1,7 +1,7 @@
 """The laws of stamps, numbers, acknowledgements and frontiers."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from whenabouts_sim.chaos.checks.landed import Landed
@@ -19,10 +19,15 @@ class Broken(NamedTuple):
     text: str
 
 
-def broken_laws(schedule: Schedule, landed: Landed, acked: Acked) -> list[Broken]:
-    """Every law that does not hold."""
+Spans = Sequence[Sequence[int]]
+BEFORE_US, AFTER_US = 500_000, 1_500_000  # a reading is safe if its agent has run and runs for so long
+
+
+def broken_laws(schedule: Schedule, landed: Landed, acked: Acked, lives: Mapping[str, Spans]) -> list[Broken]:
+    """Every law that does not hold. lives: for each reader the spans in which an agent surely could store its readings."""
     return [
         *(Broken("stamps", text) for text in _stamps(schedule, landed)),
+        *(Broken("lost", text) for text in _lost(schedule, landed, lives)),
         *(Broken("numbers", text) for text in _numbers(landed, acked)),
         *(Broken("frontiers", text) for text in _frontiers(landed)),
     ]
@@ -47,6 +52,16 @@ def _stamps(schedule: Schedule, landed: Landed) -> Iterator[str]:
     for (stream, key), count in seen.items():
         if count > 1:
             yield f"{stream} {key} landed {count} times, and was seen once"
+
+
+def _lost(schedule: Schedule, landed: Landed, lives: Mapping[str, Spans]) -> Iterator[str]:
+    """What a reader saw while an agent was well has landed."""
+    seen = {(one.stream, one.key) for one in landed.readings}
+    for one in schedule.sightings:
+        at_us = EPOCH_US + one.true_us
+        safe = any(begin + BEFORE_US <= at_us <= end - AFTER_US for begin, end in lives[one.reader])
+        if safe and (f"{one.reader}/tags", one.key) not in seen:
+            yield f"{one.reader}/tags {one.key} of {one.true_us / 1e6:.3f} s did not land, though its agent was well"
 
 
 def _numbers(landed: Landed, acked: Acked) -> Iterator[str]:

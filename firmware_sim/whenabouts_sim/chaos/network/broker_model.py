@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
 
 SLOWEST_S = 0.05  # of a message, between a client and the broker
+TICK_S = 1e-6  # between two messages on one connection: the loop keeps no order of timers for one moment
 NOTICED_S = 1.0  # until both ends notice that a connection has broken
 
 
@@ -108,7 +109,7 @@ class Connection:
             return
         loop = self._broker.loop
         at_s = loop.time() + self._broker.latency_s()
-        at_s = max(at_s, self._up_s if upwards else self._down_s)
+        at_s = max(at_s, (self._up_s if upwards else self._down_s) + TICK_S)
         if upwards:
             self._up_s = at_s
         else:

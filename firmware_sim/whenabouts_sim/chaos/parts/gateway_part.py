@@ -59,7 +59,7 @@ class Gateway:
         self._config = parse(plan.configuration(machine.disk.root / "state"))
         self.process: Process | None = None
         self.agent: Agent | None = None
-        self.starts = 0
+        self.lives: list[list[int]] = []  # when its agents began and ended, us since 1970 UTC
 
     @property
     def client_id(self) -> str:
@@ -72,8 +72,10 @@ class Gateway:
             if self.process.alive:
                 return
             self.process.bury()
-        self.starts += 1
         self.process = Process(self.client_id, self.machine, self._loop)
+        life = [self._clock.true_us, 1 << 62]
+        self.lives.append(life)
+        self.process.ended.append(lambda: life.__setitem__(1, self._clock.true_us))
         self.process.start(self._work)
 
     async def _work(self) -> None:
