@@ -12,6 +12,7 @@ from typing import Any
 
 from whenabouts_protocol import WireError, decode_ack
 from whenabouts_sim.chaos.checks.landed import latest, newest_number, read_landing
+from whenabouts_sim.chaos.checks.lateness import broken_lateness, ends_of_batches
 from whenabouts_sim.chaos.checks.laws import Broken, broken_laws
 from whenabouts_sim.chaos.checks.results import broken_results, read_told
 from whenabouts_sim.chaos.machine.clock import BEGIN_NS, VirtualTime, taken_over
@@ -134,6 +135,9 @@ class _Run:
         for one in self._job.rules:
             told = read_told(self._job.out / one.name, one)
             self.outcome.told += len(told.results)
+            if self.schedule.shards == 1:  # each shard knows the gateways of its own readings only
+                ends = ends_of_batches(self._job.out / one.name)
+                self.outcome.broken += [Broken("lateness", x) for x in broken_lateness(one, told, landed, ends)]
             self.outcome.broken += [Broken("results", x) for x in broken_results(one, told, landed, complete_us)]
 
     async def _calm(self) -> None:

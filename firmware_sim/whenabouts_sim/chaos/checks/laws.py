@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from whenabouts_sim.chaos.checks.landed import Landed
-from whenabouts_sim.chaos.schedule.schedule import Schedule
+from whenabouts_sim.chaos.schedule.schedule import Schedule, stream_of
 from whenabouts_sim.world.clocks import EPOCH_US
 
 Acked = Mapping[tuple[str, str, int], int]
@@ -35,7 +35,7 @@ def broken_laws(schedule: Schedule, landed: Landed, acked: Acked, lives: Mapping
 
 def _stamps(schedule: Schedule, landed: Landed) -> Iterator[str]:
     """The true time is in every stamp."""
-    true_us = {(f"{one.reader}/tags", one.key): EPOCH_US + one.true_us for one in schedule.sightings}
+    true_us = {(stream_of(one.reader), one.key): EPOCH_US + one.true_us for one in schedule.sightings}
     seen: Counter[tuple[str, str | None]] = Counter()
     for one in landed.readings:
         if one.kind != "tag":
@@ -60,8 +60,8 @@ def _lost(schedule: Schedule, landed: Landed, lives: Mapping[str, Spans]) -> Ite
     for one in schedule.sightings:
         at_us = EPOCH_US + one.true_us
         safe = any(begin + BEFORE_US <= at_us <= end - AFTER_US for begin, end in lives[one.reader])
-        if safe and (f"{one.reader}/tags", one.key) not in seen:
-            yield f"{one.reader}/tags {one.key} of {one.true_us / 1e6:.3f} s did not land, though its agent was well"
+        if safe and (stream_of(one.reader), one.key) not in seen:
+            yield f"{one.reader} {one.key} of {one.true_us / 1e6:.3f} s did not land, though its agent was well"
 
 
 def _numbers(landed: Landed, acked: Acked) -> Iterator[str]:

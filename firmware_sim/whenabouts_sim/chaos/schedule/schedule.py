@@ -15,7 +15,7 @@ from whenabouts_sim.chaos.schedule.fault import Fault, draw_faults
 from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, Sighting
 
 ROUTES = (("dock", "door"), ("shelf", "exit"), ("shelf", "till", "exit"))
-READERS = ("dock", "door", "shelf", "till", "exit")
+READERS = ("dock", "dock-b", "door", "door-b", "shelf", "till", "exit", "exit-b")  # those with -b feed the same stream
 SITES = ("hall", "shop")
 SPACING_US = RDM_REPEAT_US + 1000
 DRIFT_PPM = 50  # the most that the product assumes
@@ -69,6 +69,11 @@ class Schedule:
         return replace(self, faults=tuple(kept[n] for n in chosen), numbers=chosen, sightings=some)
 
 
+def stream_of(reader: str) -> str:
+    """The stream of a reader."""
+    return f"{reader.partition('-')[0]}/tags"
+
+
 def draw(seed: int) -> Schedule:
     """The schedule of a seed."""
     chance = Random(f"schedule/{seed}")
@@ -82,7 +87,7 @@ def draw(seed: int) -> Schedule:
 
 
 def _rules(chance: Random) -> tuple[RulePlan, ...]:
-    delay_ms = chance.choice((1_000, 5_000, 60_000))
+    delay_ms = chance.choice((200, 1_000, 60_000))
     pairs = RulePlan(PAIRS, chance.choice((300, 1000, 2000)), chance.choice((10, 50, 80, 100)), delay_ms)
     matches = RulePlan(MATCHES, chance.choice((1000, 60_000)), 100, delay_ms)
     return chance.choice(((pairs,), (pairs,), (matches,), (matches,), (pairs, matches)))
@@ -93,7 +98,7 @@ def _gateways(chance: Random, active_us: int) -> tuple[GatewayPlan, ...]:
     owner = {reader: chance.randrange(count) for reader in READERS}
     plans = []
     for number in range(count):
-        readers = tuple((reader, f"{reader}/tags") for reader in READERS if owner[reader] == number)
+        readers = tuple((reader, stream_of(reader)) for reader in READERS if owner[reader] == number)
         if readers:
             plans.append(
                 GatewayPlan(
@@ -127,7 +132,8 @@ def _sightings(chance: Random, active_us: int) -> tuple[Sighting, ...]:
     for number in range(chance.randint(60, 100)):
         key = f"{number:02X}{chance.getrandbits(32):08X}"
         at_us = chance.randint(SECOND_US // 2, active_us)
-        for reader in chance.choice(ROUTES):
+        for place in chance.choice(ROUTES):
+            reader = chance.choice([one for one in READERS if one.partition("-")[0] == place])
             times[reader].append((at_us, key))
             at_us += chance.choice((50_000, 500_000, 2_000_000)) * chance.randint(1, 4) // 4
     sightings = []

@@ -1,0 +1,80 @@
+"""Which readings came late for a rule, by the definition of frontiers, from what each micro-batch has read.
+
+A watermark counts for the micro-batches after the one that has read it. The frontier of a stream is the least watermark of
+the gateways that feed it, but not less than the greatest less DELAY, and never falls. A reading that ends before it is late.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule, Stream
+from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
+from whenabouts_sim.chaos.checks.results import Told, identity
+
+
+def ends_of_batches(out: Path) -> list[int]:
+    """The number of the last file of the landing that each micro-batch has read."""
+    folder = out / "_checkpoint" / "offsets"
+    numbers = sorted(int(path.name) for path in folder.iterdir() if path.name.isdecimal())
+    return [json.loads((folder / str(n)).read_text().splitlines()[2])["."]["number"] for n in numbers]
+
+
+def broken_lateness(rule: Rule, told: Told, landed: Landed, ends: Sequence[int]) -> Iterator[str]:
+    """Readings that were told as late and were not, or the other way round."""
+    if not isinstance(rule, CepRule | CorrelateRule):
+        return
+    for stream, late in _late(rule, landed, ends):
+        mine = {identity(one) for one in landed.readings if _feeds(one, stream)}
+        for one in sorted((told.late & mine) - late):
+            yield f"{rule.name}: {one} of {stream.name} was told as late, and came in time"
+        for one in sorted(late - told.late):
+            yield f"{rule.name}: {one} of {stream.name} came late, and was not told"
+
+
+def _late(
+    rule: CepRule | CorrelateRule, landed: Landed, ends: Sequence[int]
+) -> Iterator[tuple[Stream, set[tuple[str, str, int, int]]]]:
+    streams = rule.streams if isinstance(rule, CepRule) else (rule.a, rule.b)
+    frontiers = {stream.name: _frontiers(stream, landed, ends) for stream in streams}
+    for stream in streams:
+        # Events are in order with those of the other streams, so the slowest stream decides.
+        mine = [min(of) if None not in of else None for of in zip(*frontiers.values(), strict=True)]  # type: ignore[type-var]
+        own = mine if isinstance(rule, CepRule) else frontiers[stream.name]
+        late = set()
+        for one in landed.readings:
+            batch = next((n for n, end in enumerate(ends) if one.file <= end), None)
+            if batch is None or not _feeds(one, stream) or not _fits(rule, one):
+                continue
+            before_us = own[batch]
+            if before_us is not None and one.t_max < before_us:
+                late.add(identity(one))
+        yield stream, late
+
+
+def _frontiers(stream: Stream, landed: Landed, ends: Sequence[int]) -> list[int | None]:
+    """The frontier of a stream during each micro-batch."""
+    found, value = list[int | None](), None
+    for batch in range(len(ends)):
+        upto = ends[batch - 1] if batch else 0
+        known: dict[tuple[str, str], int] = {}
+        for said in landed.frontiers:
+            if said.file <= upto and f"{stream.name}/tags" in said.streams:
+                place = said.site, said.gateway
+                known[place] = max(said.frontier_us, known.get(place, said.frontier_us))
+        if known:
+            feeding = {(one.site, one.gateway) for one in landed.readings if one.file <= upto and _feeds(one, stream)}
+            least = max(known.values()) - stream.delay_us
+            now_us = max(least, min(known.values())) if feeding <= known.keys() else least
+            value = now_us if value is None else max(value, now_us)
+        found.append(value)
+    return found
+
+
+def _feeds(one: LandedReading, stream: Stream) -> bool:
+    return one.kind == "tag" and one.stream == f"{stream.name}/tags"
+
+
+def _fits(rule: CepRule | CorrelateRule, one: LandedReading) -> bool:
+    """False for a stamp so long that no result can hold it: it is not looked at."""
+    return isinstance(rule, CepRule) or one.t_max - one.t_min <= rule.condition.longest_us
