@@ -81,7 +81,9 @@ def _committed(path, pragma: str) -> None:
 _OPEN: list[sqlite3.Connection] = []
 
 
-@pytest.mark.parametrize(("pragma", "all_stay"), [("PRAGMA synchronous=FULL", True), ("PRAGMA synchronous=NORMAL", False)])
+@pytest.mark.parametrize(
+    ("pragma", "all_stay"), [("PRAGMA synchronous=FULL", True), ("PRAGMA synchronous=NORMAL", False)]
+)
 def test_a_commit_of_sqlite_survives_if_it_was_synced(disk, pragma, all_stay):
     kept = []
     for seed in range(12):

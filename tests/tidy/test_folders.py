@@ -61,8 +61,9 @@ FLOORS = {
         "cli",
     ],
     "whenabouts_sim": [
-        "boards.shims chaos.machine world",
-        "chaos.network judge readers",
+        "boards.shims world",
+        "chaos.machine judge readers",
+        "chaos.network",
         "chaos.parts stack",
         "chaos.schedule",
         "chaos.checks",

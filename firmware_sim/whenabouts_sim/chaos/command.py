@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from whenabouts_sim.chaos.sums import Result
     from whenabouts_sim.chaos.schedule.schedule import Schedule
+    from whenabouts_sim.chaos.sums import Result
 
 MOST_AT_ONCE = 8  # schedules that a process is given
 
@@ -127,9 +127,9 @@ def _many(first: int, most: int | None, minutes: float | None, processes: int, a
 def _tell(seed: int) -> None:
     """Shorten a failed schedule, and tell what happens in it."""
     from whenabouts_sim.chaos.report import lines
-    from whenabouts_sim.chaos.schedule_run import run
     from whenabouts_sim.chaos.schedule.schedule import draw
     from whenabouts_sim.chaos.schedule.shrink import shrunk
+    from whenabouts_sim.chaos.schedule_run import run
 
     click.echo(f"seed {seed} fails; looks for a shorter schedule that does", err=True)
     laws = {one.law for one in run(draw(seed)).broken}

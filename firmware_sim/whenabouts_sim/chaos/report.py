@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from whenabouts_sim.chaos.schedule_run import Outcome
 from whenabouts_sim.chaos.schedule.schedule import Schedule, draw
+from whenabouts_sim.chaos.schedule_run import Outcome
 
 MOST_SHOWN = 12
 

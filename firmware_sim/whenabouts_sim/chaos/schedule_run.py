@@ -126,9 +126,15 @@ class _Run:
             self._at(fault.at_us, lambda fault=fault: self._begin(fault))
         await asyncio.sleep(self.schedule.calm_us / 1e6)
         await self._calm()
+        self.outcome.calm_us = self._now_us
+        try:
+            self._judge(folder)
+        except (OSError, ValueError, KeyError) as error:
+            self._tell(f"what was written cannot be read: {error!r}", "readable")
+
+    def _judge(self, folder: Path) -> None:
         landed = read_landing(folder)
         self.outcome.landed = len(landed.readings)
-        self.outcome.calm_us = self._now_us
         self.outcome.broken += broken_laws(self.schedule, landed, self._acked, self._lives())
         read = [one for one in landed.frontiers if one.file <= self._job.read]
         complete_us = min([one.frontier_us for one in latest(read)], default=0)
@@ -275,7 +281,7 @@ class _Run:
         self._loop.call_later(max(0, at_us - self._now_us) / 1e6, happens, context=self._broker.context)  # type: ignore[arg-type]
 
     def _note(self, text: str, who: str = "") -> None:
-        self.outcome.events.append((self._now_us, who, text))
+        self.outcome.events.append((self._now_us, who, text.replace(f"{self._disks.root}/", "")))
 
     def _log(self, record: logging.LogRecord) -> None:
         process = current()

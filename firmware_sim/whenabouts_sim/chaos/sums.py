@@ -1,11 +1,11 @@
 """Sums over many schedules."""
 
 from collections import Counter
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from whenabouts_sim.chaos.schedule_run import run
 from whenabouts_sim.chaos.schedule.schedule import draw
+from whenabouts_sim.chaos.schedule_run import run
 
 
 class Result(NamedTuple):
@@ -52,7 +52,7 @@ class Figures:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
-        return asdict(self)
+        return {**vars(self), "faults": dict(self.faults)}
 
     def text(self, seconds: float) -> str:
         """The sums for people."""

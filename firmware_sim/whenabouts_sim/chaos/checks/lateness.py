@@ -39,7 +39,7 @@ def _late(
     frontiers = {stream.name: _frontiers(stream, landed, ends) for stream in streams}
     for stream in streams:
         # Events are in order with those of the other streams, so the slowest stream decides.
-        mine = [min(of) if None not in of else None for of in zip(*frontiers.values(), strict=True)]  # type: ignore[type-var]
+        mine = [min(of) if None not in of else None for of in zip(*frontiers.values(), strict=True)]
         own = mine if isinstance(rule, CepRule) else frontiers[stream.name]
         late = set()
         for one in landed.readings:

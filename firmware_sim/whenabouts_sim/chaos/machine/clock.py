@@ -1,7 +1,7 @@
 """Time and chance of the interpreter, taken over for the length of a schedule.
 
-All code of the product asks the modules `time` and `random`, `os.urandom` or the event loop, so none of it can know real time
-or make a choice that the seed does not decide. UTC of a machine is true time and the error of its clock.
+All code of the product asks the modules `time` and `random`, `os.urandom` or the event loop, so none of it can know real
+time or make a choice that the seed does not decide. UTC of a machine is true time and the error of its clock.
 """
 
 import contextlib

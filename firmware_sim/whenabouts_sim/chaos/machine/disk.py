@@ -69,7 +69,7 @@ class File:
 
 @dataclass(eq=False)
 class Folder:
-    """now: what it holds by name. synced: what it held when it was synced last; changes: those since, None for a name gone."""
+    """now: what it holds by name. synced: what it held when it was synced; changes: since then, None for a name gone."""
 
     now: "dict[str, File | Folder]" = field(default_factory=dict)
     synced: "dict[str, File | Folder]" = field(default_factory=dict)
@@ -270,7 +270,8 @@ class Disks:
         here: dict[tuple[Any, str], Callable[..., Any]] = {
             (os, "fsync"): self._fsync, (os, "rename"): self._rename, (os, "replace"): self._rename,
             (os, "unlink"): self._unlink, (os, "remove"): self._unlink, (os, "mkdir"): self._mkdir,
-            (os, "rmdir"): self._rmdir, (os, "open"): self._os_open, (builtins, "open"): self._open, (io, "open"): self._open,
+            (os, "rmdir"): self._rmdir, (os, "open"): self._os_open,
+            (builtins, "open"): self._open, (io, "open"): self._open,
             (durable, "_SYNCFS"): self._syncfs, (sqlite3, "connect"): self._connect,
         }  # fmt: skip
         real = {place: getattr(*place) for place in here}

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from heapq import heappop
 from typing import Any
 
-
 MOST_TASKS = 1000
 
 
@@ -25,9 +24,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self.now_ns / 1e9
 
-    def create_task(
-        self, coro: Any, *, name: object = None, context: Any = None
-    ) -> "asyncio.Task[Any]":
+    def create_task(self, coro: Any, *, name: object = None, context: Any = None) -> "asyncio.Task[Any]":
         task = super().create_task(coro, name=name, context=context)
         self._tasks.append(task)
         if len(self._tasks) > MOST_TASKS:

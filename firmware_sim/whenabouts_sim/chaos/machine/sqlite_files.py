@@ -1,4 +1,4 @@
-"""Files that report every write, sync, truncation and deletion of SQLite, and can refuse them, by a VFS for Python's sqlite3.
+"""Files that report every write, sync, truncation and deletion of SQLite, and can refuse them: a VFS of sqlite3.
 
 Registered as the default VFS of the library that `sqlite3` itself uses, by ctypes: every file is opened by the real VFS, and
 its table of methods is replaced by a copy in which the calls that change the file go through here. `reported` gets

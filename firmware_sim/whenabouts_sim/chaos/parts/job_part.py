@@ -14,8 +14,8 @@ from whenabouts_cloud.rules.model import Rule
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine, Process
 from whenabouts_sim.chaos.machine.running import Killed
-from whenabouts_sim.chaos.parts.micro_batches import Query, Spark
 from whenabouts_sim.chaos.parts.job_rules import engine_of
+from whenabouts_sim.chaos.parts.micro_batches import Query, Spark
 
 
 class Job:

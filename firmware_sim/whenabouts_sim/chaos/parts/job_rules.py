@@ -20,9 +20,11 @@ def rule(name: str, distance_ms: int, percent: int, delay_ms: int) -> Rule:
     delay = f"DELAY {delay_ms} ms LENGTH 0 us .. {LENGTH_MS} ms"
     text = {
         PAIRS: f'STREAM dock FROM "dock/tags" {delay}\nSTREAM door FROM "door/tags" {delay}\n'
-        f"RULE {PAIRS} CORRELATE dock AS a, door AS b\n  WHERE |@a - @b| <= {distance_ms} ms OVER {percent} % AND a.key = b.key\n",
+        f"RULE {PAIRS} CORRELATE dock AS a, door AS b\n"
+        f"  WHERE |@a - @b| <= {distance_ms} ms OVER {percent} % AND a.key = b.key\n",
         MATCHES: f'STREAM shelf FROM "shelf/tags" {delay}\nSTREAM till FROM "till/tags" {delay}\n'
-        f'STREAM exit FROM "exit/tags" {delay}\nRULE {MATCHES} SEQ(shelf a, !till c, exit e) WITHIN {distance_ms} ms PER key\n',
+        f'STREAM exit FROM "exit/tags" {delay}\n'
+        f"RULE {MATCHES} SEQ(shelf a, !till c, exit e) WITHIN {distance_ms} ms PER key\n",
     }[name]
     return parse_rules(text).rules[0]
 

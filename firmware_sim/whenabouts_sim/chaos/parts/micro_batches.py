@@ -1,11 +1,11 @@
-"""Spark's micro-batches, simulated: offsets, commits and state in a checkpoint, and what of them a kill or a power cut leaves.
+"""Spark's micro-batches, simulated: offsets, commits and state in a checkpoint, and what a kill or power cut leaves.
 
     _checkpoint/offsets/12     written before micro-batch 12 runs
     _checkpoint/state/0/13     the state after it, written while it runs
     _checkpoint/commits/12     written after it was published
 
 Files are renamed into place and not synced, as Spark's. A micro-batch that has begun and is not committed is repeated with
-the same offsets and the state before it. The product's own `start_query` runs on this; it knows Spark by the few calls below.
+the same offsets and the state before it. The product's own `start_query` runs on this; it knows Spark by these few calls.
 """
 
 import json

@@ -1,0 +1,87 @@
+"""The laws: each is told when it does not hold, and is silent otherwise."""
+
+from dataclasses import replace
+
+import pytest
+
+from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, LandedReading, latest
+from whenabouts_sim.chaos.checks.lateness import broken_lateness
+from whenabouts_sim.chaos.checks.laws import broken_laws
+from whenabouts_sim.chaos.checks.results import Told, broken_results, identity
+from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, engine_of, rule
+from whenabouts_sim.chaos.schedule.schedule import draw
+from whenabouts_sim.world.clocks import EPOCH_US
+from whenabouts_sim.world.world import Sighting
+
+AT_US = 1_000_000
+SCHEDULE = replace(draw(1), sightings=(Sighting(AT_US, "dock", 0, "K"),))
+SEEN = LandedReading(1, "hall", "gw-1", 7, 0, "dock/tags", "tag", "K", EPOCH_US + AT_US - 5, EPOCH_US + AT_US + 5, None)
+PLACE = ("hall", "gw-1", 7)
+
+
+def laws(readings, frontiers=(), acked=None, lives=None):
+    landed = Landed(list(readings), list(frontiers))
+    lives = {"dock": []} if lives is None else lives
+    return [one.law for one in broken_laws(SCHEDULE, landed, acked or {}, lives)]
+
+
+def test_a_landing_as_it_should_be_breaks_no_law():
+    frontier = LandedFrontier(2, "hall", "gw-1", EPOCH_US + 2 * AT_US, ("dock/tags",))
+    assert laws([SEEN], [frontier], {PLACE: 0}, {"dock": [[0, 1 << 62]]}) == []
+
+
+@pytest.mark.parametrize(
+    ("law", "case"),
+    [
+        ("stamps", {"readings": [SEEN._replace(t_max=SEEN.t_min + 1)]}),
+        ("stamps", {"readings": [SEEN._replace(key="other")]}),
+        ("stamps", {"readings": [SEEN, SEEN._replace(seq=1)]}),
+        ("lost", {"readings": [], "lives": {"dock": [[0, 1 << 62]]}}),
+        ("numbers", {"readings": [SEEN], "acked": {PLACE: 1}}),
+        ("numbers", {"readings": [SEEN._replace(seq=1)]}),
+        ("frontiers", {"readings": [SEEN._replace(file=3)], "frontiers": [
+            LandedFrontier(2, "hall", "gw-1", SEEN.t_max + 1, ("dock/tags",))]}),
+    ],
+)  # fmt: skip
+def test_a_broken_law_is_told(law, case):
+    assert set(laws(**case)) == {law}
+
+
+def reading(stream, seq, t_min, t_max, file=1):
+    return SEEN._replace(stream=stream, seq=seq, t_min=t_min, t_max=t_max, file=file)
+
+
+def test_results_are_those_of_the_definition():
+    pairs = rule(PAIRS, 1000, 80, 1000)
+    a, b = reading("dock/tags", 0, 0, 100), reading("door/tags", 1, 500, 600)
+    landed, pair = Landed([a, b], []), (identity(a), identity(b))
+    assert list(broken_results(pairs, Told([pair], set()), landed, 10_000)) == []
+    assert "was not told" in next(broken_results(pairs, Told([], set()), landed, 10_000))
+    assert list(broken_results(pairs, Told([], set()), landed, 550)) == []  # not decided yet
+    assert "2 times" in next(broken_results(pairs, Told([pair, pair], set()), landed, 10_000))
+    far = Landed([a, reading("door/tags", 1, 2_000_000, 2_000_001)], [])
+    assert "is no result" in next(broken_results(pairs, Told([pair], set()), far, 10_000))
+
+
+def test_a_till_between_shelf_and_exit_is_no_result():
+    unpaid = rule(MATCHES, 60_000, 100, 1000)
+    a, c, e = reading("shelf/tags", 0, 0, 9), reading("till/tags", 1, 20, 30), reading("exit/tags", 2, 50, 60)
+    match, later = (identity(a), identity(e)), 10_000_000
+    assert list(broken_results(unpaid, Told([match], set()), Landed([a, e], []), later)) == []
+    assert "is no result" in next(broken_results(unpaid, Told([match], set()), Landed([a, c, e], []), later))
+    assert engine_of(unpaid) is not engine_of(rule(PAIRS, 1000, 80, 1000))
+
+
+def test_a_reading_below_the_frontier_of_earlier_batches_must_be_told_as_late():
+    pairs = rule(PAIRS, 1000, 80, 1000)
+    frontier = LandedFrontier(2, "hall", "gw-1", 1_000, ("dock/tags", "door/tags"))
+    early, late = reading("dock/tags", 0, 0, 9), reading("dock/tags", 1, 0, 9, file=3)
+    landed = Landed([early, late], [frontier])
+    assert list(broken_lateness(pairs, Told([], {identity(late)}), landed, [2, 3])) == []
+    assert "was not told" in next(broken_lateness(pairs, Told([], set()), landed, [2, 3]))
+    assert "came in time" in next(broken_lateness(pairs, Told([], {identity(late)}), landed, [3]))
+
+
+def test_the_last_frontier_of_each_gateway_counts():
+    one, two = (LandedFrontier(n, "hall", "gw-1", n, ()) for n in (1, 2))
+    assert latest([one, two]) == [two]

@@ -1,0 +1,200 @@
+"""The product's processes in a simulation, and the simulated machines under them."""
+
+import asyncio
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from whenabouts_edge.clock.pace import PacedClock
+from whenabouts_protocol import Ack, encode_ack
+from whenabouts_sim.chaos.machine.clock import BEGIN_NS, VirtualTime, taken_over
+from whenabouts_sim.chaos.machine.disk import Disks
+from whenabouts_sim.chaos.machine.loop import VirtualLoop
+from whenabouts_sim.chaos.machine.process import Machine, Process, current
+from whenabouts_sim.chaos.machine.running import Killed, running
+from whenabouts_sim.chaos.network.broker_model import Broker, Message
+from whenabouts_sim.chaos.network.gateway_client import GatewayClient
+from whenabouts_sim.chaos.network.ingest_source import IngestSource
+from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan
+from whenabouts_sim.chaos.parts.ingest_part import Ingest
+from whenabouts_sim.chaos.parts.job_part import Job
+from whenabouts_sim.chaos.parts.job_rules import PAIRS, rule
+from whenabouts_sim.chaos.parts.micro_batches import Query
+from whenabouts_sim.chaos.parts.serial_line import SerialLine
+from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan, WrongClock
+from whenabouts_sim.readers.rdm6300 import Rdm6300
+from whenabouts_sim.world.clocks import EPOCH_US
+from whenabouts_sim.world.world import Sighting
+
+
+@pytest.fixture
+def world(tmp_path):
+    loop = VirtualLoop(BEGIN_NS)
+    disks, clock = Disks(tmp_path), VirtualTime(loop)
+    with taken_over(clock, "test"), disks.in_use():
+        asyncio.set_event_loop(loop)
+        yield loop, disks, clock
+        loop.end_tasks()
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+def machine(world, name="machine") -> Machine:
+    loop, disks, _ = world
+    return Machine(name, disks.add(name), loop.now_ns)
+
+
+def passing(world, seconds: float) -> None:
+    world[0].run_until_complete(asyncio.sleep(seconds))
+
+
+def test_a_killed_process_takes_no_further_step_and_its_finally_has_no_effect(world):
+    seen = []
+    process = Process("one", machine(world), world[0])
+
+    async def work() -> None:
+        path = process.machine.disk.root / "file"
+        try:
+            seen.append(current() is process)
+            await asyncio.sleep(1)
+            seen.append("went on")
+        finally:
+            path.write_text("left")
+
+    process.start(work)
+    passing(world, 0.5)
+    process.kill()
+    passing(world, 2)
+    assert seen == [True]
+    with pytest.raises(Killed):
+        process.context.run((process.machine.disk.root / "file").write_text, "x")
+    assert list(process.machine.disk.root.iterdir()) == []
+    assert running() is None
+
+
+def test_a_process_is_killed_before_the_write_that_was_drawn(world):
+    process = Process("one", machine(world), world[0])
+    process.writes_left = 1
+
+    async def work() -> None:
+        for name in ("a", "b", "c"):
+            (process.machine.disk.root / name).mkdir()
+
+    process.start(work)
+    passing(world, 0.1)
+    assert not process.alive
+    assert [one.name for one in process.machine.disk.root.iterdir()] == ["a"]
+
+
+def test_a_wrong_clock_never_lies_about_its_bound(world):
+    plan = ClockPlan(50, ((0, 1 << 60, 20_000),), ((0, -900), (3_000_000, 1000)), ((1_000_000, 2_000_000, 80_000),))
+    clock = PacedClock(source := WrongClock(plan, world[2], EPOCH_US, EPOCH_US), source.pace)
+    process = Process("one", machine(world), world[0])
+    for _ in range(40):
+        passing(world, 0.13)
+        sample = process.context.run(clock.sample)
+        host_us = process.context.run(lambda: clock.host_us(time.monotonic_ns()))
+        stamp = sample.to_utc(host_us, host_us)
+        assert stamp.t_min <= world[2].true_us <= stamp.t_max
+    assert "20 ms from 0 s" in plan.text()
+
+
+def test_a_line_gives_the_bytes_of_a_reader_when_they_have_come(world):
+    reader = Rdm6300("dock", 1)
+    reader.power_on(world[2].true_us)
+    reader.load([Sighting(EPOCH_US + 200_000, "dock", 0, "0A0000002B")], world[2].true_us)
+    line = SerialLine(reader, world[2], world[0])
+    line.open()
+    world[0].run_until_complete(line.wait(0.1))
+    assert line.read(1) == b""
+    world[0].run_until_complete(line.wait(5.0))
+    assert 200_000 < world[2].true_us - EPOCH_US < 400_000
+    assert line.in_waiting == len(line.read(100)) == 14
+
+
+def test_a_gateway_hears_its_acknowledgement_unless_it_was_killed(world):
+    broker, heard = Broker(world[0], Random(1)), []
+    process = Process("one", machine(world), world[0])
+    client = GatewayClient(broker, process, 5, "hall/gw")
+    client.on_connect = client.on_subscribe = client.on_publish = lambda *_: None
+    client.on_message = lambda _client, _userdata, message: heard.append(message.payload)
+    client.connect("host", 1, 30)
+    client.subscribe([("wa/2/hall/gw/ack", 1)])
+    passing(world, 1)
+    source = IngestSource(broker, Process("ingest", machine(world, "cloud"), world[0]), "ingest")
+    source.connect()
+    passing(world, 1)
+    from whenabouts_cloud.ingest.receiving.reception import Confirmed
+
+    payload = encode_ack(Ack("hall", "gw", {7: 1}))
+    source.confirm(Confirmed([], [("wa/2/hall/gw/ack", payload)]))
+    client.publish("wa/2/hall/gw/obs", b"reading", 1)
+    passing(world, 1)
+    assert heard == [payload]
+    assert [message[1] for message in source.take(0).messages] == [b"reading"]
+    process.kill()
+    broker.published(broker.sessions["ingest"].connection, Message("wa/2/hall/gw/ack", b"late", 1, False), 0)
+    passing(world, 3)
+    assert heard == [payload]
+    assert "hall/gw" not in broker.sessions
+
+
+def test_an_ingest_holds_its_landing_alone_and_its_successor_goes_on(world):
+    told: list[str] = []
+    cloud, broker = machine(world, "cloud"), Broker(world[0], Random(1))
+    one, two = (
+        Ingest(name, cloud.disk.root / "landing", cloud, world[0], broker, told.append) for name in ("one", "two")
+    )
+    one.start()
+    passing(world, 1)
+    two.start()
+    passing(world, 1)
+    assert len(told) == 1
+    assert "another ingest writes here" in told[0]
+    one.process.kill()
+    one.process.bury()
+    two.start()
+    passing(world, 1)
+    assert two.process.alive
+    assert len(told) == 1
+
+
+def test_a_job_over_a_landing_without_files_waits(world):
+    told: list[str] = []
+    cloud, jobs = machine(world, "cloud"), machine(world, "jobs")
+    ingest = Ingest("ingest", cloud.disk.root / "landing", cloud, world[0], Broker(world[0], Random(1)), told.append)
+    ingest.start()
+    passing(world, 1)
+    (ingest.folder / "hour=2026-01-01T00").mkdir()
+    job = Job([rule(PAIRS, 1000, 80, 1000)], ingest.folder, jobs, world[0], 0.5, 1, told.append)
+    job.start()
+    passing(world, 2)
+    assert told == []
+    assert job.read < 1
+    assert (job.out / PAIRS / "_job.json").exists()
+
+
+def test_a_query_begins_behind_its_last_commit(tmp_path: Path):
+    query = Query(None, lambda *_: iter(())).option("checkpointLocation", str(tmp_path)).start()
+    assert query.read == 0
+    for name, text in (("offsets/0", 'v1\n{}\n{".": {"number": 4}}'), ("commits/0", "v1\n{}")):
+        (tmp_path / name).write_text(text)
+    assert query.start().read == 4
+
+
+def test_the_configuration_of_a_gateway_is_one_that_the_agent_takes():
+    from whenabouts_edge.config.load import parse
+
+    plan = GatewayPlan("hall", "gw-1", (("dock", "dock/tags"),), ClockPlan())
+    assert parse(plan.configuration(Path("/state"))).readers[0].stream == "dock/tags"
+
+
+def test_an_agent_runs_on_this_machine_unless_it_is_given_another():
+    from whenabouts_edge.agent.machine import THIS_MACHINE
+    from whenabouts_edge.readers.thread import ReaderThread
+    from whenabouts_edge.store.waiting import this_run
+
+    assert THIS_MACHINE.reader is ReaderThread
+    assert THIS_MACHINE.run() == this_run()
