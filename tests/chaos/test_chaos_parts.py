@@ -9,6 +9,7 @@ import pytest
 
 from whenabouts_edge.clock.pace import PacedClock
 from whenabouts_protocol import Ack, encode_ack
+from whenabouts_sim.chaos.disturbances import Disturbances
 from whenabouts_sim.chaos.machine.clock import BEGIN_NS, VirtualTime, taken_over
 from whenabouts_sim.chaos.machine.disk import Disks
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
@@ -22,8 +23,10 @@ from whenabouts_sim.chaos.parts.ingest_part import Ingest
 from whenabouts_sim.chaos.parts.job_part import Job
 from whenabouts_sim.chaos.parts.job_rules import PAIRS, rule
 from whenabouts_sim.chaos.parts.micro_batches import Query
+from whenabouts_sim.chaos.parts.part import Part
 from whenabouts_sim.chaos.parts.serial_line import SerialLine
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan, WrongClock
+from whenabouts_sim.chaos.schedule.fault import Fault
 from whenabouts_sim.readers.rdm6300 import Rdm6300
 from whenabouts_sim.world.clocks import EPOCH_US
 from whenabouts_sim.world.world import Sighting
@@ -153,7 +156,7 @@ def test_an_ingest_holds_its_landing_alone_and_its_successor_goes_on(world):
     passing(world, 1)
     assert len(told) == 1
     assert "another ingest writes here" in told[0]
-    one.process.kill()
+    one.end()
     one.process.bury()
     two.start()
     passing(world, 1)
@@ -198,3 +201,60 @@ def test_an_agent_runs_on_this_machine_unless_it_is_given_another():
 
     assert THIS_MACHINE.reader is ReaderThread
     assert THIS_MACHINE.run() == this_run()
+
+
+class Writer(Part):
+    """Writes for ever, or ends with the error that it is given."""
+
+    error: Exception | None = None
+
+    async def _serve(self, process: Process) -> None:
+        while True:
+            if self.error is not None:
+                raise self.error
+            (self.machine.disk.root / f"{time.monotonic_ns()}").mkdir()
+            await asyncio.sleep(0.1)
+
+
+def test_a_part_that_ends_with_an_error_is_told_unless_its_disk_is_full(world):
+    told: list[str] = []
+    part = Writer("writer", machine(world), world[0], told.append)
+    for full, error in ((False, OSError("a")), (True, OSError("b")), (True, ValueError("c"))):
+        part.machine.disk.full, part.error = full, error
+        part.start()
+        passing(world, 1)
+        assert not part.process.alive
+    assert told == ["writer ended: OSError('a')", "writer ended: ValueError('c')"]
+
+
+def test_a_power_cut_takes_what_was_not_synced_and_the_part_starts_again(world):
+    loop = world[0]
+    noted: list[str] = []
+    part = Writer("writer", machine(world), loop, noted.append)
+    begin_ns = loop.now_ns
+
+    def at(at_us, happens):
+        loop.call_later(max(0, at_us - (loop.now_ns - begin_ns) // 1000) / 1e6, happens)
+
+    disturbances = Disturbances({"writer": part}, Broker(loop, Random(1)), loop, Random(1), noted.append, at)
+    part.start()
+    passing(world, 0.55)
+    first = part.process
+    disturbances.begin(Fault("power_cut_at_write", 550_000, 300_000, "writer", 2))
+    passing(world, 0.35)  # three writes later
+    assert not first.alive
+    assert part.machine.runs == 1
+    left = len(list(part.machine.disk.root.iterdir()))
+    assert left < 8
+    passing(world, 1)
+    assert part.process is not first
+    assert part.process.alive
+    assert len(list(part.machine.disk.root.iterdir())) > left
+    assert noted == ["power cut at write of writer before write 3 for 0.300 s", "the power of machine is cut"]
+
+
+def test_a_part_waits_for_the_power_of_its_machine(world):
+    part = Writer("writer", machine(world), world[0], lambda _: None)
+    part.machine.off = True
+    part.start()
+    assert part.process is None

@@ -9,7 +9,7 @@ from support.edge.pending import pending, several, undated
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.landing.files import data_files
 from whenabouts_edge.store.gaps import Gap
-from whenabouts_edge.store.intake import Intake
+from whenabouts_edge.store.intake import MAX_WAITING, Intake
 from whenabouts_edge.store.spool import Spool
 from whenabouts_protocol import Reading
 from whenabouts_sim.chaos.machine.disk import Disks
@@ -32,9 +32,13 @@ def test_a_look_at_a_port_without_readings_gives_back_no_room():
             return None
 
         intake = Intake(nothing, lambda: None, 20, nothing)
+        intake.reserve(MAX_WAITING)
         intake.release(0)
-        intake.reserve(2)
-        intake.release(2)
+        intake.offer(several(["no room"]))
+        assert intake.refused == 1
+        intake.release(1)
+        intake.offer(several(["room"]))
+        assert (intake.refused, intake.waiting) == (1, 1)
 
     asyncio.run(scenario())
 

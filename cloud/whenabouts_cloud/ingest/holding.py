@@ -97,15 +97,14 @@ class _Locked:
     def __init__(self, store: Store, folder: Path) -> None:
         self._store, self.holder, self.taken_over = store, "", False
         try:
-            for name in (AHEAD, FRONTIER, "_ingest", "_dead"):
+            for name in (FRONTIER, "_ingest", "_dead"):
                 make_folder(folder / name)
             self._lock: IO[str] = (folder / "_ingest" / "lock").open("w")
         except OSError as error:
             raise LandingError(f"landing {folder}: cannot be written ({error}); name a folder that can") from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for one in (folder.parent, folder, folder / AHEAD, folder / FRONTIER):
-                sync(one)  # an earlier ingest may have been killed after it had made a folder there
+            _sync_names(folder)
             for pattern in ("*/.part-*", *(f"{kind}/*/.part-*" for kind in (AHEAD, FRONTIER))):
                 for leftover in folder.glob(pattern):
                     leftover.unlink()
@@ -139,6 +138,15 @@ class _Locked:
 
     def close(self) -> None:
         self._lock.close()
+
+
+def _sync_names(folder: Path) -> None:
+    """Make the names of a landing's folders durable: an earlier ingest may have been killed after it had made one."""
+    with contextlib.suppress(PermissionError):  # others may have made the landing for this user alone
+        sync(folder.parent)
+    for one in (folder, *(folder / kind for kind in (AHEAD, FRONTIER))):
+        if one.is_dir():
+            sync(one)
 
 
 class _Leased:

@@ -4,8 +4,10 @@ import asyncio
 import logging
 import shutil
 import tempfile
+from collections.abc import Callable
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,17 +17,19 @@ from whenabouts_sim.chaos.checks.landed import latest, newest_number, read_landi
 from whenabouts_sim.chaos.checks.lateness import broken_lateness, ends_of_batches
 from whenabouts_sim.chaos.checks.laws import Broken, broken_laws
 from whenabouts_sim.chaos.checks.results import broken_results, read_told
+from whenabouts_sim.chaos.disturbances import Disturbances
 from whenabouts_sim.chaos.machine.clock import BEGIN_NS, VirtualTime, taken_over
 from whenabouts_sim.chaos.machine.disk import Disks
 from whenabouts_sim.chaos.machine.logs import logged
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
-from whenabouts_sim.chaos.machine.process import Machine, Process, current
+from whenabouts_sim.chaos.machine.process import Machine, current
 from whenabouts_sim.chaos.network.broker_model import Broker, Message
 from whenabouts_sim.chaos.parts.gateway_part import Gateway
 from whenabouts_sim.chaos.parts.ingest_part import Ingest
 from whenabouts_sim.chaos.parts.job_part import Job
 from whenabouts_sim.chaos.parts.job_rules import rule
-from whenabouts_sim.chaos.schedule.fault import CLOUD, JOBS, Fault
+from whenabouts_sim.chaos.parts.part import Part
+from whenabouts_sim.chaos.schedule.fault import CLOUD, JOBS
 from whenabouts_sim.chaos.schedule.schedule import Schedule
 from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.readers.rdm6300 import Rdm6300
@@ -70,13 +74,9 @@ def run(schedule: Schedule, folder: Path | None = None) -> Outcome:
         shutil.rmtree(place, ignore_errors=True)
 
 
-Part = Gateway | Ingest | Job
-
-
 class _Run:
     def __init__(self, schedule: Schedule, folder: Path) -> None:
         self.schedule, self.outcome = schedule, Outcome(schedule)
-        self._chance = Random(f"run/{schedule.seed}")
         self._loop = VirtualLoop(BEGIN_NS)
         self._clock = VirtualTime(self._loop)
         self._disks = Disks(folder)
@@ -84,7 +84,6 @@ class _Run:
         self._broker.witness = self._seen
         self._acked: dict[tuple[str, str, int], int] = {}
         self._gateways: dict[str, Gateway] = {}
-        self._down: dict[str, int] = {}  # how many faults keep a machine down
 
     def run(self) -> Outcome:
         """Run it."""
@@ -115,15 +114,15 @@ class _Run:
             for name, _ in plan.readers:
                 core = cores[name] = Rdm6300(name, self.schedule.seed)
                 core.power_on(self._clock.true_us)
-                core.load(
-                    (one.__class__(EPOCH_US + one.true_us, one.reader, one.number, one.key)
-                     for one in self.schedule.sightings if one.reader == name), self._clock.true_us,
-                )  # fmt: skip
+                mine = (one for one in schedule.sightings if one.reader == name)
+                core.load((replace(one, true_us=EPOCH_US + one.true_us) for one in mine), self._clock.true_us)
             gateway = Gateway(plan, machine, cores, self._clock, self._loop, self._broker, self._tell)
-            self._gateways[gateway.client_id] = gateway
+            self._gateways[gateway.name] = gateway
             gateway.start()
-        for fault in self.schedule.faults:
-            self._at(fault.at_us, lambda fault=fault: self._begin(fault))
+        chance = Random(f"run/{schedule.seed}")
+        disturbances = Disturbances(self._parts, self._broker, self._loop, chance, self._note, self._at)
+        for fault in schedule.faults:
+            self._at(fault.at_us, partial(disturbances.begin, fault))
         await asyncio.sleep(self.schedule.calm_us / 1e6)
         await self._calm()
         self.outcome.calm_us = self._now_us
@@ -191,85 +190,12 @@ class _Run:
 
     def _start_all(self) -> None:
         for part in self._parts.values():
-            if not self._down.get(part.machine.name):
-                part.start()
-
-    # Faults.
+            part.start()
 
     @property
     def _parts(self) -> dict[str, Part]:
         """What runs on each machine, by the names that faults use."""
         return {CLOUD: self._ingest, JOBS: self._job, **self._gateways}
-
-    def _begin(self, fault: Fault) -> None:
-        self._note(str(fault))
-        name = fault.target
-        part = self._parts.get(name)
-        if part is not None and fault.kind in ("kill", "power_cut", "kill_at_write", "power_cut_at_write", "disk_full"):
-            self._machine_fault(fault, part)
-            return
-        client = self._ingest.session if name == CLOUD else name
-        broker = self._broker
-        if fault.kind == "cut":
-            broker.cut(client)
-        elif fault.kind == "stall":
-            broker.stall(client)
-            self._at(fault.end_us, lambda: broker.release(client))
-        elif fault.kind == "unreachable":
-            broker.unreachable.add(client)
-            broker.cut(client)
-            self._at(fault.end_us, lambda: broker.unreachable.discard(client))
-        elif fault.kind == "slow":
-            broker.slow = 1 + 40 * fault.part
-            self._at(fault.end_us, lambda: setattr(broker, "slow", 1.0))
-        elif fault.kind == "broker_sends_twice":
-            broker.twice = fault.part
-            self._at(fault.end_us, lambda: setattr(broker, "twice", 0.0))
-        elif fault.kind.startswith("broker"):
-            broker.restart("forgets" in fault.kind, fault.kind.endswith("all"))
-
-    def _machine_fault(self, fault: Fault, part: Part) -> None:
-        machine = part.machine
-        if fault.kind == "disk_full":
-            machine.disk.full = True
-            self._at(fault.end_us, lambda: setattr(machine.disk, "full", False))
-            self._at(fault.end_us, part.start)
-            return
-        power = fault.kind.startswith("power")
-        happens = self._cut_power if power else self._kill
-        if fault.kind.endswith("write") and part.process is not None:
-            part.process.on_write = lambda: happens(part, fault)
-            part.process.writes_left = fault.count
-        else:
-            happens(part, fault)
-
-    def _kill(self, part: Part, fault: Fault) -> None:
-        if part.process is not None:
-            part.process.kill()
-        self._note(f"{part.machine.name} is killed")
-        self._start_later(part, fault)
-
-    def _cut_power(self, part: Part, fault: Fault) -> None:
-        machine = part.machine
-        if part.process is not None:
-            part.process.kill()
-        self._note(f"the power of {machine.name} is cut")
-        self._down[machine.name] = self._down.get(machine.name, 0) + 1
-
-        def back() -> None:
-            self._down[machine.name] -= 1
-            if part.process is not None:
-                part.process.bury()
-            machine.disk.cut_power(self._chance)
-            machine.on_ns = self._loop.now_ns
-            machine.runs += 1
-
-        # Not now: the write that the cut interrupts is still on the stack.
-        self._loop.call_soon(back, context=self._broker.context)
-        self._start_later(part, fault)
-
-    def _start_later(self, part: Part, fault: Fault) -> None:
-        self._loop.call_later(max(0.001, fault.length_us / 1e6), part.start, context=self._broker.context)
 
     # Notes.
 
@@ -277,8 +203,8 @@ class _Run:
     def _now_us(self) -> int:
         return self._clock.true_us - EPOCH_US
 
-    def _at(self, at_us: int, happens: object) -> None:
-        self._loop.call_later(max(0, at_us - self._now_us) / 1e6, happens, context=self._broker.context)  # type: ignore[arg-type]
+    def _at(self, at_us: int, happens: Callable[[], object]) -> None:
+        self._loop.call_later(max(0, at_us - self._now_us) / 1e6, happens, context=self._broker.context)
 
     def _note(self, text: str, who: str = "") -> None:
         self.outcome.events.append((self._now_us, who, text.replace(f"{self._disks.root}/", "")))
@@ -310,14 +236,9 @@ class _Run:
             self._acked[place] = max(seq, self._acked.get(place, -1))
 
     def _clear(self) -> None:
-        parts: list[Process | None] = [
-            self._ingest.process,
-            self._job.process,
-            *(one.process for one in self._gateways.values()),
-        ]
-        for process in parts:
-            if process is not None:
-                process.kill()
-                process.bury()
+        for part in self._parts.values():
+            part.end()
+            if part.process is not None:
+                part.process.bury()
         self._loop.end_tasks()
         self._loop.close()

@@ -107,20 +107,18 @@ class Disk:
     root: Path
     full: bool = False
     tree: Folder = field(default_factory=Folder)
-    writes: int = 0
 
     def __post_init__(self) -> None:
         self.root.mkdir(parents=True)
         self._prefix = f"{self.root}/"
 
     def about_to_write(self) -> None:
-        """Count a write of the process that runs now.
+        """Let the process that runs now count a write.
 
         Raises:
             Killed: it is dead.
             OSError: the disk is full.
         """
-        self.writes += 1
         process = running()
         if process is not None:
             process.about_to_write()

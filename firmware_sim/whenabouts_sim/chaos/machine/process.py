@@ -4,7 +4,6 @@ A process is the code that runs in a context with its name. Killed, none of its 
 refuses what it still does, and no `finally` of it has any effect: as with SIGKILL.
 """
 
-import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
@@ -18,12 +17,12 @@ from whenabouts_sim.chaos.machine.running import RUNNING, Killed, running
 
 @dataclass
 class Machine:
-    """A computer. on_ns: when it was switched on; clock_us: the error of its clock of UTC."""
+    """A computer. on_ns: when it was switched on; off: it has no power."""
 
     name: str
     disk: Disk
     on_ns: int
-    clock_us: int = 0
+    off: bool = False
     runs: int = 0
 
     @property
@@ -49,7 +48,6 @@ class Process:
     on_write: Callable[[], None] | None = None
     ended: list[Callable[[], None]] = field(default_factory=list)
     opened: list[Any] = field(default_factory=list)
-    task: "asyncio.Task[Any] | None" = None
 
     @property
     def context(self) -> Context:
@@ -61,7 +59,7 @@ class Process:
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run this coroutine in the process."""
         context = self.context
-        self.task = context.run(lambda: self.loop.create_task(work(), context=context))
+        context.run(lambda: self.loop.create_task(work(), context=context))
 
     def kill(self) -> None:
         """End it at once."""

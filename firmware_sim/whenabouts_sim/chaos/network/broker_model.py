@@ -124,18 +124,19 @@ class Connection:
 
 
 class Broker:
-    """The broker. twice: the probability with which it sends a message of QoS 1 twice."""
+    """The broker. most_waiting: messages that it keeps for a session; further ones are dropped. unreachable: clients that
+    cannot connect. slow: times as slow as usual. twice: the probability with which it sends a message of QoS 1 twice.
+    """
 
     def __init__(self, loop: VirtualLoop, chance: Random, most_waiting: int = 1000) -> None:
         self.loop, self._chance, self._most_waiting = loop, chance, most_waiting
         self.context = copy_context()  # of the world, not of the process that sends
         self.sessions: dict[str, Session] = {}
         self.retained: dict[str, Message] = {}
-        self.unreachable: set[str] = set()  # names of clients, or "*"
+        self.unreachable: set[str] = set()
         self.slow = 1.0
         self.twice = 0.0
         self.witness: Callable[[str, Message], None] = lambda name, message: None
-        self.dropped = 0
 
     def latency_s(self) -> float:
         """How long the next message takes."""
@@ -147,7 +148,7 @@ class Broker:
         Raises:
             ConnectionRefusedError: the broker cannot be reached.
         """
-        if name in self.unreachable or "*" in self.unreachable:
+        if name in self.unreachable:
             raise ConnectionRefusedError("the broker cannot be reached")
         session = self.sessions.get(name)
         if session is None or not (keep and session.kept):
@@ -254,7 +255,6 @@ class Broker:
                 session.connection.deliver(message, 0)
             return
         if len(session.waiting) >= self._most_waiting:
-            self.dropped += 1
             return
         mid, session.next_mid = session.next_mid, session.next_mid % 65535 + 1
         session.waiting[mid] = message

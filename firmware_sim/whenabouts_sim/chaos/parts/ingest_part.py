@@ -11,46 +11,23 @@ from whenabouts_cloud.landing.store import Store
 from whenabouts_edge.events import set_within
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine, Process
-from whenabouts_sim.chaos.machine.running import Killed
 from whenabouts_sim.chaos.network.broker_model import Broker
 from whenabouts_sim.chaos.network.ingest_source import IngestSource
+from whenabouts_sim.chaos.parts.part import Part
 
 
-class Ingest:
-    """An ingest during a schedule. told: gets errors that no ingest should end with."""
+class Ingest(Part):
+    """An ingest. folder: its landing. session: its name at the broker, "" before its first start."""
+
+    ends_on_full_disk = (LandingError, OSError)
 
     def __init__(
         self, name: str, folder: Path, machine: Machine, loop: VirtualLoop, broker: Broker, told: Callable[[str], None]
     ) -> None:
-        self.name, self.folder, self.machine = name, folder, machine
-        self._loop, self._broker, self._told = loop, broker, told
-        self.process: Process | None = None
+        super().__init__(name, machine, loop, told)
+        self.folder, self._broker = folder, broker
         self.bridge: Bridge | None = None
         self.session = ""
-
-    def start(self) -> None:
-        """Start it, unless it runs."""
-        if self.process is not None:
-            if self.process.alive:
-                return
-            self.process.bury()
-        self.process = Process(self.name, self.machine, self._loop)
-        self.process.start(self._work)
-
-    async def _work(self) -> None:
-        process = self.process
-        assert process is not None
-        try:
-            await self._serve(process)
-        except Killed:
-            return
-        except (LandingError, OSError) as error:
-            if not self.machine.disk.full:
-                self._told(f"{self.name} ended: {error}")
-        except Exception as error:
-            self._told(f"{self.name} ended: {error!r}")
-        if process.alive:
-            process.kill()
 
     async def _serve(self, process: Process) -> None:
         landing = Landing(Store.at(self.folder))

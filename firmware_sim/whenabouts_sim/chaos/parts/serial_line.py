@@ -77,10 +77,9 @@ class ReaderTask(ReaderThread):
         reader, site, gateway, host_us, sample, deliver = args
         super().__init__(reader, site, gateway, host_us, sample, deliver, open_port=self._opened)
         self._line, self._virtual, self._poll_ms = line, clock, poll_ms
-        self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._work())
+        asyncio.get_running_loop().create_task(self._work())
 
     def join(self, timeout: float | None = None) -> None:
         """The task ends with its next turn."""

@@ -59,9 +59,12 @@ def _connection(kind: str, most_s: float) -> Draw:
     return draw
 
 
-def _broker(kind: str, most_s: float, part: float = 1.0) -> Draw:
+def _broker(kind: str, most_s: float = 0.0) -> Draw:
+    """A fault of the broker; one that lasts has a part."""
+
     def draw(chance: Random, _gateways: Sequence[str], at_us: int) -> Fault:
-        return Fault(kind, at_us, int(chance.random() * most_s * SECOND_US), part=part * chance.random())
+        length_us, part = int(chance.random() * most_s * SECOND_US), chance.random()
+        return Fault(kind, at_us, length_us, part=part if most_s else 0.0)
 
     return draw
 
@@ -75,12 +78,16 @@ KINDS: dict[str, Draw] = {
     "cut": _connection("cut", 0.0),
     "stall": _connection("stall", 2.0),
     "unreachable": _connection("unreachable", 3.0),
-    "broker_restarts": _broker("broker_restarts", 0.0),
-    "broker_forgets_sessions": _broker("broker_forgets_sessions", 0.0),
-    "broker_forgets_all": _broker("broker_forgets_all", 0.0),
+    "broker_restarts": _broker("broker_restarts"),
+    "broker_forgets_sessions": _broker("broker_forgets_sessions"),
+    "broker_forgets_all": _broker("broker_forgets_all"),
     "broker_sends_twice": _broker("broker_sends_twice", 3.0),
     "slow": _broker("slow", 3.0),
 }
+
+
+CONNECTION_KINDS = ("cut", "stall", "unreachable")
+MACHINE_KINDS = ("kill", "kill_at_write", "power_cut", "power_cut_at_write", "disk_full")
 
 
 def draw_faults(chance: Random, gateways: Sequence[str], active_us: int) -> tuple[Fault, ...]:

@@ -1,0 +1,96 @@
+"""Lets the faults of a schedule happen."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from random import Random
+
+from whenabouts_sim.chaos.machine.loop import VirtualLoop
+from whenabouts_sim.chaos.network.broker_model import Broker
+from whenabouts_sim.chaos.parts.ingest_part import Ingest
+from whenabouts_sim.chaos.parts.part import Part
+from whenabouts_sim.chaos.schedule.fault import CONNECTION_KINDS, MACHINE_KINDS, Fault
+
+SLOWEST = 40  # times as slow as usual
+
+
+class Disturbances:
+    """parts: by the names that faults use. note: is told what happens. at: calls a function at a time of the schedule."""
+
+    def __init__(
+        self, parts: Mapping[str, Part], broker: Broker, loop: VirtualLoop, chance: Random, note: Callable[[str], None],
+        at: Callable[[int, Callable[[], object]], None],
+    ) -> None:  # fmt: skip
+        self._parts, self._broker, self._loop, self._chance = parts, broker, loop, chance
+        self._note, self._at = note, at
+
+    def begin(self, fault: Fault) -> None:
+        """Let a fault begin, and end after its time."""
+        self._note(str(fault))
+        part = self._parts.get(fault.target)
+        if fault.kind in MACHINE_KINDS:
+            if part is not None:
+                self._of_machine(fault, part)
+        elif fault.kind in CONNECTION_KINDS:
+            self._of_connection(fault, part.session if isinstance(part, Ingest) else fault.target)
+        else:
+            self._of_broker(fault)
+
+    def _of_connection(self, fault: Fault, client: str) -> None:
+        broker = self._broker
+        if fault.kind == "stall":
+            broker.stall(client)
+            self._at(fault.end_us, lambda: broker.release(client))
+            return
+        broker.cut(client)
+        if fault.kind == "unreachable":
+            broker.unreachable.add(client)
+            self._at(fault.end_us, lambda: broker.unreachable.discard(client))
+
+    def _of_broker(self, fault: Fault) -> None:
+        broker = self._broker
+        if fault.kind == "slow":
+            broker.slow = 1 + SLOWEST * fault.part
+            self._at(fault.end_us, lambda: setattr(broker, "slow", 1.0))
+        elif fault.kind == "broker_sends_twice":
+            broker.twice = fault.part
+            self._at(fault.end_us, lambda: setattr(broker, "twice", 0.0))
+        else:
+            broker.restart("forgets" in fault.kind, fault.kind.endswith("all"))
+
+    def _of_machine(self, fault: Fault, part: Part) -> None:
+        disk = part.machine.disk
+        if fault.kind == "disk_full":
+            disk.full = True
+            self._at(fault.end_us, lambda: setattr(disk, "full", False))
+            self._at(fault.end_us, part.start)
+            return
+        happens = partial(self._cut_power if fault.kind.startswith("power") else self._kill, part, fault)
+        if fault.kind.endswith("write"):
+            if part.process is not None:
+                part.process.on_write, part.process.writes_left = happens, fault.count
+        else:
+            happens()
+
+    def _kill(self, part: Part, fault: Fault) -> None:
+        part.end()
+        self._note(f"{part.name} is killed")
+        self._start_later(part, fault)
+
+    def _cut_power(self, part: Part, fault: Fault) -> None:
+        machine = part.machine
+        part.end()
+        self._note(f"the power of {machine.name} is cut")
+        machine.off = True
+
+        def back() -> None:
+            if part.process is not None:
+                part.process.bury()
+            machine.disk.cut_power(self._chance)
+            machine.off, machine.on_ns, machine.runs = False, self._loop.now_ns, machine.runs + 1
+
+        # Not now: the write that the cut interrupts is still on the stack.
+        self._loop.call_soon(back, context=self._broker.context)
+        self._start_later(part, fault)
+
+    def _start_later(self, part: Part, fault: Fault) -> None:
+        self._loop.call_later(max(0.001, fault.length_us / 1e6), part.start, context=self._broker.context)
