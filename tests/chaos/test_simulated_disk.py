@@ -103,6 +103,15 @@ def test_a_commit_of_sqlite_survives_if_it_was_synced(disk, pragma, all_stay):
     assert (set(kept) == {10}) == all_stay
 
 
+def test_a_database_closes_as_on_a_real_disk_with_its_log_written_back_and_removed(disk):
+    path = disk.root / "closed.sqlite"
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA journal_mode=WAL")
+    database.execute("CREATE TABLE row (number INTEGER)")
+    database.close()
+    assert [name.name for name in disk.root.iterdir()] == ["closed.sqlite"]
+
+
 def test_a_full_disk_refuses_what_is_written_and_takes_it_later(disk):
     path = disk.root / "file"
     disk.full = True

@@ -41,7 +41,7 @@ _P, _I, _L = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
 _WRITE = ctypes.CFUNCTYPE(_I, _P, _P, _I, _L)
 _TRUNCATE = ctypes.CFUNCTYPE(_I, _P, _L)
 _SYNC = ctypes.CFUNCTYPE(_I, _P, _I)
-_OPEN = ctypes.CFUNCTYPE(_I, _P, ctypes.c_char_p, _P, _I, _P)
+_OPEN = ctypes.CFUNCTYPE(_I, _P, _P, _P, _I, _P)  # the name as a pointer: SQLite's files keep it until they are closed
 _DELETE = ctypes.CFUNCTYPE(_I, _P, ctypes.c_char_p, _I)
 
 
@@ -74,8 +74,8 @@ class WatchedFiles:
         self._kept.append(callback)
         return ctypes.cast(callback, _P).value  # type: ignore[arg-type]
 
-    def _on_open(self, _vfs: int, name: bytes | None, file: int, flags: int, out: int) -> int:
-        path = name.decode() if name else ""
+    def _on_open(self, _vfs: int, name: int | None, file: int, flags: int, out: int) -> int:
+        path = ctypes.string_at(name).decode() if name else ""
         if not self.watches(path):
             return int(self._open(ctypes.cast(self._real, _P), name, file, flags, out))
         new = not os.path.exists(path)
