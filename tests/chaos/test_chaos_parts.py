@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 
@@ -258,3 +259,46 @@ def test_a_part_waits_for_the_power_of_its_machine(world):
     part.machine.off = True
     part.start()
     assert part.process is None
+
+
+def test_what_a_slow_disk_is_given_is_done_late_and_in_order(world):
+    loop, _, _ = world
+    process = Process("one", Machine("slow", world[1].add("slow"), loop.now_ns, usual_disk_s=2.0), loop)
+    executor, done = object.__new__(ThreadPoolExecutor), []
+
+    async def work() -> None:
+        await asyncio.gather(*(loop.run_in_executor(executor, done.append, n) for n in range(5)))
+
+    process.start(work)
+    passing(world, 1e-3)
+    assert done != [0, 1, 2, 3, 4]
+    passing(world, 10)
+    assert done == [0, 1, 2, 3, 4]
+
+
+def test_a_process_whose_threads_are_slow_wakes_late_and_others_do_not(world):
+    loop, _, _ = world
+    process = Process("one", Machine("slow", world[1].add("slow"), loop.now_ns, usual_threads_s=2.0), loop)
+    woken = []
+
+    async def sleep(name: str) -> None:
+        for _ in range(5):
+            await asyncio.sleep(1)
+        woken.append((name, loop.time()))
+
+    process.start(lambda: sleep("slow"))
+    loop.run_until_complete(sleep("world"))
+    passing(world, 10)
+    assert [name for name, _ in woken] == ["world", "slow"]
+
+
+def test_a_read_returns_what_the_system_saw_before_the_thread_went_on(world):
+    reader = Rdm6300("dock", 1)
+    reader.power_on(world[2].true_us)
+    reader.load([Sighting(EPOCH_US + 200_000, "dock", 0, "0A0000002B")], world[2].true_us)
+    line = SerialLine(reader, world[2], world[0])
+    line.open()
+    line.look()
+    passing(world, 1)
+    assert line.read(1) == b""
+    assert len(line.read(100)) == 14

@@ -5,12 +5,14 @@ from functools import partial
 from random import Random
 
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
+from whenabouts_sim.chaos.machine.process import Machine
 from whenabouts_sim.chaos.network.broker_model import Broker
 from whenabouts_sim.chaos.parts.ingest_part import Ingest
 from whenabouts_sim.chaos.parts.part import Part
 from whenabouts_sim.chaos.schedule.fault import CONNECTION_KINDS, MACHINE_KINDS, Fault
 
-SLOWEST = 40  # times as slow as usual
+SLOWEST = 40  # times as slow as usual: the network
+SLOWEST_S = 2.0  # that a disk or a thread lets others wait
 
 
 class Disturbances:
@@ -64,12 +66,24 @@ class Disturbances:
             self._at(fault.end_us, lambda: setattr(disk, "full", False))
             self._at(fault.end_us, part.start)
             return
+        if fault.kind.startswith("slow"):
+            self._slow(fault, part.machine)
+            return
         happens = partial(self._cut_power if fault.kind.startswith("power") else self._kill, part, fault)
         if fault.kind.endswith("write"):
             if part.process is not None:
                 part.process.on_write, part.process.writes_left = happens, fault.count
         else:
             happens()
+
+    def _slow(self, fault: Fault, machine: Machine) -> None:
+        most_s = SLOWEST_S * fault.part
+        if fault.kind == "slow_disk":
+            machine.disk_s = most_s
+            self._at(fault.end_us, lambda: setattr(machine, "disk_s", machine.usual_disk_s))
+        else:
+            machine.threads_s = most_s
+            self._at(fault.end_us, lambda: setattr(machine, "threads_s", machine.usual_threads_s))
 
     def _kill(self, part: Part, fault: Fault) -> None:
         part.end()

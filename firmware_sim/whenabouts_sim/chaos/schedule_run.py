@@ -15,14 +15,16 @@ from typing import Any
 from whenabouts_protocol import WireError, decode_ack
 from whenabouts_sim.chaos.checks.landed import latest, newest_number, read_landing
 from whenabouts_sim.chaos.checks.lateness import broken_lateness, ends_of_batches
-from whenabouts_sim.chaos.checks.laws import Broken, broken_laws
+from whenabouts_sim.chaos.checks.laws import Broken, Spans, broken_laws
 from whenabouts_sim.chaos.checks.results import broken_results, read_told
+from whenabouts_sim.chaos.checks.well import well_spans
 from whenabouts_sim.chaos.disturbances import Disturbances
 from whenabouts_sim.chaos.machine.clock import BEGIN_NS, VirtualTime, taken_over
 from whenabouts_sim.chaos.machine.disk import Disks
 from whenabouts_sim.chaos.machine.logs import logged
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine, current
+from whenabouts_sim.chaos.machine.running import Killed
 from whenabouts_sim.chaos.network.broker_model import Broker, Message
 from whenabouts_sim.chaos.parts.gateway_part import Gateway
 from whenabouts_sim.chaos.parts.ingest_part import Ingest
@@ -109,7 +111,10 @@ class _Run:
         self._job = Job(rules, folder, jobs, self._loop, schedule.trigger_s, schedule.shards, self._tell)
         self._job.start()
         for plan in self.schedule.gateways:
-            machine = Machine(plan.name, self._disks.add(plan.name), self._loop.now_ns)
+            disk = self._disks.add(plan.name)
+            machine = Machine(
+                plan.name, disk, self._loop.now_ns, usual_disk_s=plan.disk_s, usual_threads_s=plan.threads_s
+            )
             cores = dict[str, ReaderCore]()
             for name, _ in plan.readers:
                 core = cores[name] = Rdm6300(name, self.schedule.seed)
@@ -164,15 +169,12 @@ class _Run:
                 "liveness",
             )
 
-    def _lives(self) -> dict[str, list[list[int]]]:
-        """For each reader the spans in which an agent could store its readings: it ran, and its disk had room."""
+    def _lives(self) -> dict[str, Spans]:
+        """For each reader the spans in which its agent surely could store its readings."""
         lives = {}
-        for name, gateway in self._gateways.items():
-            spans = gateway.lives
-            for fault in self.schedule.faults:
-                if fault.kind == "disk_full" and fault.target == name:
-                    begin, end = EPOCH_US + fault.at_us, EPOCH_US + fault.end_us
-                    spans = [x for one in spans for x in ([one[0], min(one[1], begin)], [max(one[0], end), one[1]])]
+        for gateway in self._gateways.values():
+            faults = [one for one in self.schedule.faults if one.target == gateway.name]
+            spans = well_spans(gateway.lives, faults, gateway.plan.clock)
             lives.update({reader: spans for reader, _ in gateway.plan.readers})
         return lives
 
@@ -222,6 +224,8 @@ class _Run:
 
     def _unhandled(self, _loop: object, context: dict[str, object]) -> None:
         error = context.get("exception")
+        if isinstance(error, Killed):
+            return
         self._tell(f"unhandled: {context.get('message')}: {error!r}", "errors")
 
     def _seen(self, _client: str, message: Message) -> None:

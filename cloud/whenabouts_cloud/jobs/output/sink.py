@@ -4,7 +4,8 @@
                                     batch=00000000
     OUT/_late/batch=00000012/       its side output: late readings (`shard.LATE`). For pairs, `reason` is "late a" or
                                     "late b" if the reading was still joined with the rows kept, else "expired a" or
-                                    "expired b"; for matches it is "late", or "beyond time" for a stamp out of range. A
+                                    "expired b"; for matches it is "late", "beyond time" for a stamp out of range, or "beyond
+                                    length" for one that began more than LENGTH before the frontier. A
                                     repeat whose original has been evicted is also reported as late
     OUT/_late_effects/batch=00000012/   matches that late readings would have added or removed: see `status`
     .../batch=00000012/_input.json  digest of the offsets of the batch's input, and when the batch was published

@@ -1,7 +1,8 @@
 """Which readings came late for a rule, by the definition of frontiers, from what each micro-batch has read.
 
 A watermark counts for the micro-batches after the one that has read it. The frontier of a stream is the least watermark of
-the gateways that feed it, but not less than the greatest less DELAY, and never falls. A reading that ends before it is late.
+the gateways that feed it, but not less than the greatest less DELAY, and never falls. A reading that ends before it is late;
+an event that ends later, and began more than LENGTH before it, is too long.
 """
 
 import json
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule, Stream
 from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
-from whenabouts_sim.chaos.checks.results import Told, identity
+from whenabouts_sim.chaos.checks.results import Id, Told, identity
 
 
 def ends_of_batches(out: Path) -> list[int]:
@@ -24,32 +25,38 @@ def broken_lateness(rule: Rule, told: Told, landed: Landed, ends: Sequence[int])
     """Readings that were told as late and were not, or the other way round."""
     if not isinstance(rule, CepRule | CorrelateRule):
         return
-    for stream, late in _late(rule, landed, ends):
+    for stream, late, too_long in _aside(rule, landed, ends):
         mine = {identity(one) for one in landed.readings if _feeds(one, stream)}
-        for one in sorted((told.late & mine) - late):
-            yield f"{rule.name}: {one} of {stream.name} was told as late, and came in time"
-        for one in sorted(late - told.late):
-            yield f"{rule.name}: {one} of {stream.name} came late, and was not told"
+        for name, found, expected in (("late", told.late, late), ("too long", told.too_long, too_long)):
+            for one in sorted((found & mine) - expected):
+                yield f"{rule.name}: {one} of {stream.name} was told as {name}, and was not"
+            for one in sorted(expected - found):
+                yield f"{rule.name}: {one} of {stream.name} came {name}, and was not told"
 
 
-def _late(
+def _aside(
     rule: CepRule | CorrelateRule, landed: Landed, ends: Sequence[int]
-) -> Iterator[tuple[Stream, set[tuple[str, str, int, int]]]]:
+) -> Iterator[tuple[Stream, set[Id], set[Id]]]:
+    """The readings of each stream that came late, and those that began before what is kept for a stamp's length."""
     streams = rule.streams if isinstance(rule, CepRule) else (rule.a, rule.b)
     frontiers = {stream.name: _frontiers(stream, landed, ends) for stream in streams}
     for stream in streams:
         # Events are in order with those of the other streams, so the slowest stream decides.
         mine = [min(of) if None not in of else None for of in zip(*frontiers.values(), strict=True)]
         own = mine if isinstance(rule, CepRule) else frontiers[stream.name]
-        late = set()
+        late, too_long = set[Id](), set[Id]()
         for one in landed.readings:
             batch = next((n for n, end in enumerate(ends) if one.file <= end), None)
             if batch is None or not _feeds(one, stream) or not _fits(rule, one):
                 continue
             before_us = own[batch]
-            if before_us is not None and one.t_max < before_us:
+            if before_us is None:
+                continue
+            if one.t_max < before_us:
                 late.add(identity(one))
-        yield stream, late
+            elif isinstance(rule, CepRule) and one.t_min < before_us - rule.longest_us:
+                too_long.add(identity(one))
+        yield stream, late, too_long
 
 
 def _frontiers(stream: Stream, landed: Landed, ends: Sequence[int]) -> list[int | None]:
@@ -76,5 +83,5 @@ def _feeds(one: LandedReading, stream: Stream) -> bool:
 
 
 def _fits(rule: CepRule | CorrelateRule, one: LandedReading) -> bool:
-    """False for a stamp so long that no result can hold it: it is not looked at."""
+    """False for a stamp so long that no pair can hold it: it is not looked at."""
     return isinstance(rule, CepRule) or one.t_max - one.t_min <= rule.condition.longest_us

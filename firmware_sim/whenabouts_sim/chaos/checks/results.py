@@ -15,11 +15,15 @@ from whenabouts_sim.judge.truth import within_probability
 Id = tuple[str, str, int, int]
 
 
+TOO_LONG = "beyond length"  # the reason of an event that began too long before the frontier
+
+
 class Told(NamedTuple):
-    """What a rule has published: results as identities of readings, and the readings that it calls late."""
+    """What a rule has published: results as identities of readings, and the readings that it calls late or too long."""
 
     results: list[tuple[Id, ...]]
     late: set[Id]
+    too_long: frozenset[Id] | set[Id] = frozenset()
 
 
 def read_told(folder: Path, rule: Rule) -> Told:
@@ -31,7 +35,8 @@ def read_told(folder: Path, rule: Rule) -> Told:
         for row in pq.ParquetFile(path).read().to_pylist()
     ]
     made = _pair if isinstance(rule, CorrelateRule) else _match
-    return Told([made(row) for row in rows], {(r["site"], r["gateway"], r["boot"], r["seq"]) for r in late})
+    aside = [((r["site"], r["gateway"], r["boot"], r["seq"]), r["reason"] == TOO_LONG) for r in late]
+    return Told([made(row) for row in rows], {x for x, long in aside if not long}, {x for x, long in aside if long})
 
 
 def _pair(row: dict[str, Any]) -> tuple[Id, ...]:
@@ -49,7 +54,7 @@ def broken_results(rule: Rule, told: Told, landed: Landed, complete_us: int) -> 
     for result, count in Counter(told.results).items():
         if count > 1:
             yield f"{rule.name}: {result} was told {count} times"
-    in_time = [one for one in readings if identity(one) not in told.late]
+    in_time = [one for one in readings if identity(one) not in told.late | told.too_long]
     certain, possible = (_defined(rule, in_time), _defined(rule, readings))
     mine = set(told.results)
     for result in mine - (possible if isinstance(rule, CorrelateRule) else certain):

@@ -1,14 +1,19 @@
-"""An event loop on virtual time: its clock jumps to the next timer, and work for other threads is done at once.
+"""An event loop on virtual time: its clock jumps to the next timer, and work for other threads is a callback.
 
-There are no files and no threads, so the same callbacks run in the same order each time.
+There are no files and no threads, so the same callbacks run in the same order each time. How late a thread is, the process
+says whose callback runs; what one thread is given stays in order.
 """
 
 import asyncio
 from collections.abc import Callable
 from heapq import heappop
 from typing import Any
+from weakref import WeakKeyDictionary
+
+from whenabouts_sim.chaos.machine.running import running
 
 MOST_TASKS = 1000
+TICK_S = 1e-6
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
@@ -20,6 +25,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         super().__init__()
         self.now_ns = now_ns
         self._tasks: list[asyncio.Task[Any]] = []  # a task of a killed process is never done, and must stay
+        self._busy_s: WeakKeyDictionary[Any, float] = (
+            WeakKeyDictionary()
+        )  # until when an executor, or a process, is busy
 
     def time(self) -> float:
         return self.now_ns / 1e9
@@ -38,21 +46,48 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 _close(task.get_coro())
 
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
+        """As ever; a timer of a process may be late."""
+        process = running()
+        late_s = process.delay_s(disk=False) if process is not None and context is None else 0.0
+        return super().call_at(when + late_s, callback, *args, context=context)
+
     def run_in_executor(  # type: ignore[override]
-        self, _executor: Any, func: Callable[..., Any], *args: Any
+        self, executor: Any, func: Callable[..., Any], *args: Any
     ) -> "asyncio.Future[Any]":
-        """Do the work now; whoever waits for it goes on in a later turn of the loop."""
+        """Do the work, at once or after a delay; whoever waits for it goes on in a later turn of the loop."""
         done: asyncio.Future[Any] = self.create_future()
-        try:
-            done.set_result(func(*args))
-        except Exception as error:
-            done.set_exception(error)
+
+        def work() -> None:
+            if done.cancelled():
+                return
+            try:
+                result = func(*args)
+            except Exception as error:
+                done.set_exception(error)
+            else:
+                done.set_result(result)
+
+        process = running()
+        delay_s = process.delay_s(executor is not None) if process is not None else 0.0
+        self._in_order(executor if executor is not None else done, delay_s, work)
         return done
 
     def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Callable[..., Any], *args: Any, context: Any = None
     ) -> asyncio.Handle:
         return self.call_soon(callback, *args, context=context)
+
+    def _in_order(self, owner: Any, delay_s: float, work: Callable[[], None]) -> None:
+        """Do the work after a delay, and after what the owner was given before; at once if there is neither."""
+        at_s = max(self.time() + delay_s, self._busy_s.get(owner, 0.0))
+        if at_s <= self.time():
+            work()
+            return
+        self._busy_s[owner] = at_s + TICK_S  # the loop keeps no order of timers for one moment
+        super().call_at(at_s, work)
 
     def cancel_of(self, belongs: Callable[[Any], bool]) -> None:
         """Cancel all callbacks whose context belongs."""

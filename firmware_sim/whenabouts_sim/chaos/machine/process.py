@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 from whenabouts_sim.chaos.machine.disk import Disk
@@ -17,13 +18,22 @@ from whenabouts_sim.chaos.machine.running import RUNNING, Killed, running
 
 @dataclass
 class Machine:
-    """A computer. on_ns: when it was switched on; off: it has no power."""
+    """A computer. on_ns: when it was switched on; off: it has no power.
+
+    usual_disk_s, usual_threads_s: the most that disk and threads let others wait on a good day; disk_s, threads_s: now.
+    """
 
     name: str
     disk: Disk
     on_ns: int
     off: bool = False
     runs: int = 0
+    usual_disk_s: float = 0.0
+    usual_threads_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.disk_s, self.threads_s = self.usual_disk_s, self.usual_threads_s
+        self.chance = Random(f"machine/{self.name}")
 
     @property
     def run(self) -> str:
@@ -80,6 +90,11 @@ class Process:
                     one.close()
 
         self.context.run(close)
+
+    def delay_s(self, disk: bool) -> float:
+        """How long its disk, or one of its threads, lets it wait now."""
+        most_s = self.machine.disk_s if disk else self.machine.threads_s
+        return most_s * self.machine.chance.random() ** 3 if most_s else 0.0  # mostly short, now and then long
 
     def about_to_write(self) -> None:
         """Count a write.

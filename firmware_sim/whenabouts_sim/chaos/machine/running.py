@@ -13,6 +13,9 @@ class Running(Protocol):
 
     opened: list[Any]
 
+    def delay_s(self, disk: bool) -> float:
+        """How long its disk, or one of its threads, lets it wait now."""
+
     def about_to_write(self) -> None:
         """Count a write.
 

@@ -24,7 +24,7 @@ from whenabouts_sim.world.clocks import EPOCH_US
 
 @dataclass(frozen=True)
 class GatewayPlan:
-    """What a gateway is. readers: name and stream of each."""
+    """What a gateway is. readers: name and stream of each. disk_s, threads_s: the most that these let others wait usually."""
 
     site: str
     name: str
@@ -34,6 +34,8 @@ class GatewayPlan:
     commit_ms: int = 50
     heartbeat_ms: int = 500
     resend_s: int = 3
+    disk_s: float = 0.0
+    threads_s: float = 0.0
 
     def configuration(self, state: Path) -> str:
         """The configuration file."""

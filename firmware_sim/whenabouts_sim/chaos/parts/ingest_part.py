@@ -1,5 +1,6 @@
 """A simulated ingest: the real bridge and its driver over a landing on a simulated disk."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,4 +38,5 @@ class Ingest(Part):
         service = IngestService(source, bridge, "broker")
         service.connect()
         while True:
+            await asyncio.sleep(process.delay_s(disk=True))
             await set_within(source.arrived, FLUSH_S if service.turn() else RETRY_S)

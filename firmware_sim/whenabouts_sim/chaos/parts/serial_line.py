@@ -1,7 +1,8 @@
 """A simulated reader on a serial line, and the thread of the agent that reads it, as a task on virtual time.
 
 The agent's thread waits in a read of its port. Here the task waits first, for bytes or for the end of the time-out, and then
-lets the thread go on; until the read returns, its clock stands where it stood when it began to wait.
+lets the thread go on; until the read returns, its clock stands where it stood when it began to wait. On a machine with slow
+threads the system looks at its buffer late, and the thread goes on later still: the read returns what the system saw.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ from typing import Any
 from whenabouts_edge.readers.port import Port
 from whenabouts_edge.readers.thread import ReaderThread
 from whenabouts_sim.chaos.machine.clock import VirtualTime
+from whenabouts_sim.chaos.machine.running import running
 from whenabouts_sim.readers.core import ReaderCore
 
 
@@ -20,8 +22,8 @@ class SerialLine:
     def __init__(self, reader: ReaderCore, clock: VirtualTime, loop: asyncio.AbstractEventLoop) -> None:
         self._reader, self._clock, self._loop = reader, clock, loop
         self._bytes = bytearray()
+        self._seen: int | None = None  # bytes in the buffer when the system looked; None: it looks when it is asked
         self.timeout: float | None = None
-        self.fed = asyncio.Event()
 
     def open(self) -> None:
         """The system empties its buffer."""
@@ -40,6 +42,10 @@ class SerialLine:
                 left_s = min(left_s, max(1, next_us - self._clock.true_us) / 1e6)
             await asyncio.sleep(left_s)
 
+    def look(self) -> None:
+        """The system looks at its buffer, and the read that waits will return."""
+        self._seen = self._look()
+
     @property
     def in_waiting(self) -> int:
         """Bytes in the system's buffer."""
@@ -48,9 +54,9 @@ class SerialLine:
     def read(self, size: int) -> bytes:
         """Return what is there; the time-out has passed if nothing is."""
         self._clock.behind_ns = None
-        self._look()
-        data = bytes(self._bytes[:size])
-        del self._bytes[:size]
+        there, self._seen = self._look() if self._seen is None else self._seen, None
+        data = bytes(self._bytes[: min(size, there)])
+        del self._bytes[: len(data)]
         return data
 
     def write(self, data: bytes) -> int:
@@ -68,6 +74,13 @@ class SerialLine:
         for piece in self._reader.due(self._clock.true_us):
             self._bytes += piece.data
         return len(self._bytes)
+
+
+async def _turn_of_the_processor() -> None:
+    process = running()
+    late_s = process.delay_s(disk=False) if process is not None else 0.0
+    if late_s:
+        await asyncio.sleep(late_s)
 
 
 class ReaderTask(ReaderThread):
@@ -97,5 +110,8 @@ class ReaderTask(ReaderThread):
                 continue
             began_ns = self._virtual.now_ns
             await self._line.wait(self._poll_ms / 1000)
+            await _turn_of_the_processor()
+            self._line.look()
+            await _turn_of_the_processor()
             self._virtual.behind_ns = began_ns
         self._virtual.behind_ns = None

@@ -51,6 +51,18 @@ def _machine(kind: str, counted: bool = False) -> Draw:
     return draw
 
 
+def _slow(kind: str, most_s: float) -> Draw:
+    """A machine whose disk or threads let others wait, up to a part of SLOWEST_S."""
+
+    def draw(chance: Random, gateways: Sequence[str], at_us: int) -> Fault:
+        length_us = int(chance.random() * most_s * SECOND_US)
+        return Fault(
+            kind, at_us, length_us, chance.choice((*gateways, CLOUD)), part=chance.choice((0.02, 0.1, 0.5, 1.0))
+        )
+
+    return draw
+
+
 def _connection(kind: str, most_s: float) -> Draw:
     def draw(chance: Random, gateways: Sequence[str], at_us: int) -> Fault:
         length_us = int(chance.random() * most_s * SECOND_US)
@@ -75,6 +87,8 @@ KINDS: dict[str, Draw] = {
     "power_cut": _machine("power_cut"),
     "power_cut_at_write": _machine("power_cut_at_write", True),
     "disk_full": _machine("disk_full"),
+    "slow_disk": _slow("slow_disk", 3.0),
+    "slow_threads": _slow("slow_threads", 3.0),
     "cut": _connection("cut", 0.0),
     "stall": _connection("stall", 2.0),
     "unreachable": _connection("unreachable", 3.0),
@@ -87,7 +101,7 @@ KINDS: dict[str, Draw] = {
 
 
 CONNECTION_KINDS = ("cut", "stall", "unreachable")
-MACHINE_KINDS = ("kill", "kill_at_write", "power_cut", "power_cut_at_write", "disk_full")
+MACHINE_KINDS = ("kill", "kill_at_write", "power_cut", "power_cut_at_write", "disk_full", "slow_disk", "slow_threads")
 
 
 def draw_faults(chance: Random, gateways: Sequence[str], active_us: int) -> tuple[Fault, ...]:

@@ -104,6 +104,7 @@ def _gateways(chance: Random, active_us: int) -> tuple[GatewayPlan, ...]:
                 GatewayPlan(
                     chance.choice(SITES), f"gw-{number + 1}", readers, _clock(chance, active_us), chance.choice((200, 400)),
                     chance.choice((50, 100, 200)), chance.choice((500, 1000)), chance.choice((1, 2, 4)),
+                    chance.choice((0.0, 0.0, 0.02, 0.3)), chance.choice((0.0, 0.02, 0.1)),
                 )
             )  # fmt: skip
     return tuple(plans)

@@ -1,0 +1,39 @@
+"""When an agent surely could store what its readers saw: it ran, and its disk had room and was quick."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
+from whenabouts_sim.chaos.schedule.fault import Fault
+from whenabouts_sim.world.clocks import EPOCH_US
+
+Spans = Sequence[Sequence[int]]
+# How long after such a fault readings of its time may still wait to be stored.
+BACKLOGS_US = {"disk_full": 0, "slow_disk": 6_000_000, "slow_threads": 3_000_000}
+DATED_US = 3_000_000  # from the moment at which UTC is known until readings that waited for it are stored
+
+
+def well_spans(lives: Spans, faults: Iterable[Fault], clock: ClockPlan) -> Spans:
+    """The spans of lives without those of faults of its machine. All in us since 1970 UTC; faults since the begin."""
+    spans = lives
+    for fault in faults:
+        if fault.kind in BACKLOGS_US:
+            begin, end = fault.at_us, fault.end_us + BACKLOGS_US[fault.kind]
+            # What waited for UTC when it began is stored while it lasts.
+            begin = min([begin, *(since for since, until in _unknown(clock) if until + DATED_US > begin > since)])
+            spans = list(_without(spans, EPOCH_US + begin, EPOCH_US + end))
+    return spans
+
+
+def _unknown(clock: ClockPlan) -> Iterator[tuple[int, int]]:
+    """When UTC is not known, us since the begin."""
+    since = 0
+    for begin, end, _ in clock.known:
+        if begin > since:
+            yield since, begin
+        since = end
+
+
+def _without(spans: Spans, begin: int, end: int) -> Iterator[list[int]]:
+    for since, until in spans:
+        yield [since, min(until, begin)]
+        yield [max(since, end), until]
