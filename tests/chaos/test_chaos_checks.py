@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, LandedReading, latest
-from whenabouts_sim.chaos.checks.lateness import broken_lateness
+from whenabouts_sim.chaos.checks.landed import FileId, Landed, LandedFrontier, LandedReading, latest
+from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at
 from whenabouts_sim.chaos.checks.laws import broken_laws
-from whenabouts_sim.chaos.checks.results import Told, broken_results, identity
+from whenabouts_sim.chaos.checks.results import Told, broken_results
 from whenabouts_sim.chaos.checks.well import well_spans
 from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, engine_of, rule
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
@@ -18,18 +18,20 @@ from whenabouts_sim.world.world import Sighting
 
 AT_US = 1_000_000
 SCHEDULE = replace(draw(1), sightings=(Sighting(AT_US, "dock", 0, "K"),))
-SEEN = LandedReading(1, "hall", "gw-1", 7, 0, "dock/tags", "tag", "K", EPOCH_US + AT_US - 5, EPOCH_US + AT_US + 5, None)
+SEEN = LandedReading(
+    FileId(0, 1), "hall", "gw-1", 7, 0, "dock/tags", "tag", "K", EPOCH_US + AT_US - 5, EPOCH_US + AT_US + 5, None
+)
 PLACE = ("hall", "gw-1", 7)
 
 
-def laws(readings, frontiers=(), acked=None, lives=None):
-    landed = Landed(list(readings), list(frontiers))
+def laws(readings, frontiers=(), acked=None, lives=None, twice=()):
+    landed = Landed(list(readings), list(frontiers), list(twice))
     lives = {"dock": []} if lives is None else lives
     return [one.law for one in broken_laws(SCHEDULE, landed, acked or {}, lives)]
 
 
 def test_a_landing_as_it_should_be_breaks_no_law():
-    frontier = LandedFrontier(2, "hall", "gw-1", EPOCH_US + 2 * AT_US, ("dock/tags",))
+    frontier = LandedFrontier(FileId(0, 2), "hall", "gw-1", EPOCH_US + 2 * AT_US, ("dock/tags",))
     assert laws([SEEN], [frontier], {PLACE: 0}, {"dock": [[0, 1 << 62]]}) == []
 
 
@@ -42,8 +44,9 @@ def test_a_landing_as_it_should_be_breaks_no_law():
         ("lost", {"readings": [], "lives": {"dock": [[0, 1 << 62]]}}),
         ("numbers", {"readings": [SEEN], "acked": {PLACE: 1}}),
         ("numbers", {"readings": [SEEN._replace(seq=1)]}),
-        ("frontiers", {"readings": [SEEN._replace(file=3)], "frontiers": [
-            LandedFrontier(2, "hall", "gw-1", SEEN.t_max + 1, ("dock/tags",))]}),
+        ("numbers", {"readings": [SEEN], "twice": [SEEN.identity]}),
+        ("frontiers", {"readings": [SEEN._replace(file=FileId(0, 3))], "frontiers": [
+            LandedFrontier(FileId(0, 2), "hall", "gw-1", SEEN.t_max + 1, ("dock/tags",))]}),
     ],
 )  # fmt: skip
 def test_a_broken_law_is_told(law, case):
@@ -51,13 +54,18 @@ def test_a_broken_law_is_told(law, case):
 
 
 def reading(stream, seq, t_min, t_max, file=1):
-    return SEEN._replace(stream=stream, seq=seq, t_min=t_min, t_max=t_max, file=file)
+    return SEEN._replace(stream=stream, seq=seq, t_min=t_min, t_max=t_max, file=FileId(0, file))
+
+
+def upto(*numbers):
+    """How far micro-batches have read a landing of one part."""
+    return [{"": number} for number in numbers]
 
 
 def test_results_are_those_of_the_definition():
     pairs = rule(PAIRS, 1000, 80, 1000)
     a, b = reading("dock/tags", 0, 0, 100), reading("door/tags", 1, 500, 600)
-    landed, pair = Landed([a, b], []), (identity(a), identity(b))
+    landed, pair = Landed([a, b], []), (a.identity, b.identity)
     assert list(broken_results(pairs, Told([pair], set()), landed, 10_000)) == []
     assert "was not told" in next(broken_results(pairs, Told([], set()), landed, 10_000))
     assert list(broken_results(pairs, Told([], set()), landed, 550)) == []  # not decided yet
@@ -69,7 +77,7 @@ def test_results_are_those_of_the_definition():
 def test_a_till_between_shelf_and_exit_is_no_result():
     unpaid = rule(MATCHES, 60_000, 100, 1000)
     a, c, e = reading("shelf/tags", 0, 0, 9), reading("till/tags", 1, 20, 30), reading("exit/tags", 2, 50, 60)
-    match, later = (identity(a), identity(e)), 10_000_000
+    match, later = (a.identity, e.identity), 10_000_000
     assert list(broken_results(unpaid, Told([match], set()), Landed([a, e], []), later)) == []
     assert "is no result" in next(broken_results(unpaid, Told([match], set()), Landed([a, c, e], []), later))
     assert engine_of(unpaid) is not engine_of(rule(PAIRS, 1000, 80, 1000))
@@ -77,24 +85,24 @@ def test_a_till_between_shelf_and_exit_is_no_result():
 
 def test_a_reading_below_the_frontier_of_earlier_batches_must_be_told_as_late():
     pairs = rule(PAIRS, 1000, 80, 1000)
-    frontier = LandedFrontier(2, "hall", "gw-1", 1_000, ("dock/tags", "door/tags"))
+    frontier = LandedFrontier(FileId(0, 2), "hall", "gw-1", 1_000, ("dock/tags", "door/tags"))
     early, late = reading("dock/tags", 0, 0, 9), reading("dock/tags", 1, 0, 9, file=3)
     landed = Landed([early, late], [frontier])
-    assert list(broken_lateness(pairs, Told([], {identity(late)}), landed, [2, 3])) == []
-    assert "was not told" in next(broken_lateness(pairs, Told([], set()), landed, [2, 3]))
-    assert "was told as late, and was not" in next(broken_lateness(pairs, Told([], {identity(late)}), landed, [3]))
+    assert list(broken_lateness(pairs, Told([], {late.identity}), landed, upto(2, 3))) == []
+    assert "was not told" in next(broken_lateness(pairs, Told([], set()), landed, upto(2, 3)))
+    assert "was told as late, and was not" in next(broken_lateness(pairs, Told([], {late.identity}), landed, upto(3)))
 
 
 def test_an_event_that_began_too_long_before_the_frontier_must_be_told_as_too_long():
     unpaid = rule(MATCHES, 60_000, 100, 1000)
     later = 5_000_000
-    frontier = LandedFrontier(2, "hall", "gw-1", later, ("shelf/tags", "till/tags", "exit/tags"))
+    frontier = LandedFrontier(FileId(0, 2), "hall", "gw-1", later, ("shelf/tags", "till/tags", "exit/tags"))
     long = reading("exit/tags", 1, 0, later + 1, file=3)
     landed = Landed([reading("exit/tags", 0, 0, 9), long], [frontier])
-    assert list(broken_lateness(unpaid, Told([], set(), {identity(long)}), landed, [2, 3])) == []
-    assert "came too long, and was not told" in next(broken_lateness(unpaid, Told([], set()), landed, [2, 3]))
-    late_too = Told([], {identity(long)}, {identity(long)})
-    assert "was told as late, and was not" in next(broken_lateness(unpaid, late_too, landed, [2, 3]))
+    assert list(broken_lateness(unpaid, Told([], set(), {long.identity}), landed, upto(2, 3))) == []
+    assert "came too long, and was not told" in next(broken_lateness(unpaid, Told([], set()), landed, upto(2, 3)))
+    late_too = Told([], {long.identity}, {long.identity})
+    assert "was told as late, and was not" in next(broken_lateness(unpaid, late_too, landed, upto(2, 3)))
 
 
 def test_an_agent_is_not_well_while_its_disk_is_slow_or_what_waited_for_utc_cannot_be_stored():
@@ -113,5 +121,19 @@ def spans(lives, fault, clock):
 
 
 def test_the_last_frontier_of_each_gateway_counts():
-    one, two = (LandedFrontier(n, "hall", "gw-1", n, ()) for n in (1, 2))
+    one, two = (LandedFrontier(FileId(0, n), "hall", "gw-1", n, ()) for n in (1, 2))
     assert latest([one, two]) == [two]
+
+
+def test_watermarks_of_several_parts_count_one_micro_batch_later():
+    one, two = {"": 4}, {"": 4, "ingest=a": 1}
+    assert effective_at([]) == {}
+    assert effective_at([two]) == {}
+    assert effective_at([two, one]) == one
+    assert effective_at([one, two]) == one
+
+
+def test_a_repeat_of_a_reading_in_another_part_may_be_told_as_late():
+    pairs = rule(PAIRS, 1000, 80, 1000)
+    landed = Landed([SEEN], [], [], frozenset({SEEN.identity}))
+    assert list(broken_lateness(pairs, Told([], {SEEN.identity}), landed, upto(2))) == []

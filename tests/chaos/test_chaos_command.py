@@ -1,6 +1,7 @@
 """`whenabouts-sim chaos`: one schedule, many, nonsense, and a failure that is told with the command that repeats it."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,7 +39,7 @@ def test_a_failure_is_shortened_and_told_with_its_command():
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=300)
     assert done.returncode == 1
     assert "time line, in seconds:" in done.stdout
-    assert "repeat it: whenabouts-sim chaos --seed 1 --faults" in done.stdout
+    assert re.search(r"repeat it: whenabouts-sim chaos --seed \d+ --faults [\d,none]+ --readings \d+\n", done.stdout)
 
 
 def test_unknown_faults_and_options_that_exclude_each_other_are_refused(monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 
 from whenabouts_edge.clock.pace import PacedClock
 from whenabouts_protocol import Ack, encode_ack
+from whenabouts_sim.chaos.checks.landed import FileId
 from whenabouts_sim.chaos.disturbances import Disturbances
 from whenabouts_sim.chaos.machine.clock import BEGIN_NS, VirtualTime, taken_over
 from whenabouts_sim.chaos.machine.disk import Disks
@@ -176,16 +177,16 @@ def test_a_job_over_a_landing_without_files_waits(world):
     job.start()
     passing(world, 2)
     assert told == []
-    assert job.read < 1
+    assert not job.has_read(FileId(0, 1))
     assert (job.out / PAIRS / "_job.json").exists()
 
 
 def test_a_query_begins_behind_its_last_commit(tmp_path: Path):
     query = Query(None, lambda *_: iter(())).option("checkpointLocation", str(tmp_path)).start()
-    assert query.read == 0
+    assert query.end == {}
     for name, text in (("offsets/0", 'v1\n{}\n{".": {"number": 4}}'), ("commits/0", "v1\n{}")):
         (tmp_path / name).write_text(text)
-    assert query.start().read == 4
+    assert query.start().end == {".": {"number": 4}}
 
 
 def test_the_configuration_of_a_gateway_is_one_that_the_agent_takes():

@@ -32,6 +32,8 @@ class Disturbances:
         if fault.kind in MACHINE_KINDS:
             if part is not None:
                 self._of_machine(fault, part)
+        elif fault.kind == "sites_move":
+            self._move_sites(fault)
         elif fault.kind in CONNECTION_KINDS:
             self._of_connection(fault, part.session if isinstance(part, Ingest) else fault.target)
         else:
@@ -85,6 +87,14 @@ class Disturbances:
             machine.threads_s = most_s
             self._at(fault.end_us, lambda: setattr(machine, "threads_s", machine.usual_threads_s))
 
+    def _move_sites(self, fault: Fault) -> None:
+        ingests = [one for one in self._parts.values() if isinstance(one, Ingest)]
+        sites = [one.sites for one in ingests]
+        for one, others in zip(ingests, sites[1:] + sites[:1], strict=True):
+            one.end()
+            one.sites = others
+            self._start_later(one, fault)
+
     def _kill(self, part: Part, fault: Fault) -> None:
         part.end()
         self._note(f"{part.name} is killed")
@@ -92,19 +102,23 @@ class Disturbances:
 
     def _cut_power(self, part: Part, fault: Fault) -> None:
         machine = part.machine
-        part.end()
+        parts = [one for one in self._parts.values() if one.machine is machine]
+        for one in parts:
+            one.end()
         self._note(f"the power of {machine.name} is cut")
         machine.off = True
 
         def back() -> None:
-            if part.process is not None:
-                part.process.bury()
+            for one in parts:
+                if one.process is not None:
+                    one.process.bury()
             machine.disk.cut_power(self._chance)
             machine.off, machine.on_ns, machine.runs = False, self._loop.now_ns, machine.runs + 1
 
         # Not now: the write that the cut interrupts is still on the stack.
         self._loop.call_soon(back, context=self._broker.context)
-        self._start_later(part, fault)
+        for one in parts:
+            self._start_later(one, fault)
 
     def _start_later(self, part: Part, fault: Fault) -> None:
         self._loop.call_later(max(0.001, fault.length_us / 1e6), part.start, context=self._broker.context)

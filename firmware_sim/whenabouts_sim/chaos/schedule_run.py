@@ -12,9 +12,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from whenabouts_cloud.landing.layout import PART
 from whenabouts_protocol import WireError, decode_ack
-from whenabouts_sim.chaos.checks.landed import latest, newest_number, read_landing
-from whenabouts_sim.chaos.checks.lateness import broken_lateness, ends_of_batches
+from whenabouts_sim.chaos.checks.landed import FileId, latest, newest_numbers, read_landing
+from whenabouts_sim.chaos.checks.lateness import Ends, broken_lateness, effective_at, ends_of_batches
 from whenabouts_sim.chaos.checks.laws import Broken, Spans, broken_laws
 from whenabouts_sim.chaos.checks.results import broken_results, read_told
 from whenabouts_sim.chaos.checks.well import well_spans
@@ -81,11 +82,12 @@ class _Run:
         self.schedule, self.outcome = schedule, Outcome(schedule)
         self._loop = VirtualLoop(BEGIN_NS)
         self._clock = VirtualTime(self._loop)
-        self._disks = Disks(folder)
+        self._disks = Disks(folder, lambda: self._now_us)
         self._broker = Broker(self._loop, Random(f"broker/{schedule.seed}"))
         self._broker.witness = self._seen
         self._acked: dict[tuple[str, str, int], int] = {}
         self._gateways: dict[str, Gateway] = {}
+        self._ingests: dict[str, Ingest] = {}
 
     def run(self) -> Outcome:
         """Run it."""
@@ -102,10 +104,14 @@ class _Run:
 
     async def _all(self) -> None:
         self._cloud = Machine(CLOUD, self._disks.add(CLOUD), self._loop.now_ns)
-        folder = self._cloud.disk.root / "landing"
-        self._ingest = Ingest("ingest", folder, self._cloud, self._loop, self._broker, self._tell)
-        self._ingest.start()
-        schedule = self.schedule
+        folder, schedule = self._cloud.disk.root / "landing", self.schedule
+        for ingest in schedule.ingests:
+            place = folder / f"{PART}{ingest.part}" if ingest.part else folder
+            self._ingests[ingest.name] = Ingest(
+                ingest.name, place, self._cloud, self._loop, self._broker, self._tell, ingest.sites
+            )
+        for one in self._ingests.values():
+            one.start()
         rules = [rule(one.name, one.distance_ms, one.percent, one.delay_ms) for one in schedule.rules]
         jobs = Machine(JOBS, self._disks.add(JOBS), self._loop.now_ns)
         self._job = Job(rules, folder, jobs, self._loop, schedule.trigger_s, schedule.shards, self._tell)
@@ -137,32 +143,35 @@ class _Run:
             self._tell(f"what was written cannot be read: {error!r}", "readable")
 
     def _judge(self, folder: Path) -> None:
-        landed = read_landing(folder)
+        landed = read_landing(folder, self._disks.appeared_us)
         self.outcome.landed = len(landed.readings)
         self.outcome.broken += broken_laws(self.schedule, landed, self._acked, self._lives())
-        read = [one for one in landed.frontiers if one.file <= self._job.read]
-        complete_us = min([one.frontier_us for one in latest(read)], default=0)
         for one in self._job.rules:
             told = read_told(self._job.out / one.name, one)
             self.outcome.told += len(told.results)
+            ends = ends_of_batches(self._job.out / one.name)
+            count = [said for said in landed.frontiers if said.file.within(effective_at(ends))]
+            complete_us = min([said.frontier_us for said in latest(count)], default=0)
             if self.schedule.shards == 1:  # each shard knows the gateways of its own readings only
-                ends = ends_of_batches(self._job.out / one.name)
                 self.outcome.broken += [Broken("lateness", x) for x in broken_lateness(one, told, landed, ends)]
             self.outcome.broken += [Broken("results", x) for x in broken_results(one, told, landed, complete_us)]
 
     async def _calm(self) -> None:
         end_us = EPOCH_US + self.schedule.last_us
-        settled: int | None = None
+        settled, read = list[FileId](), list[Ends]()
         for _ in range(int(CALM_S / LOOK_S)):
             self._start_all()
-            if settled is None and self._settled(end_us):
-                settled = newest_number(self._ingest.folder)
-            if settled is not None and self._job.read >= settled:
-                return
+            if not settled and self._settled(end_us):
+                numbers = newest_numbers(self._cloud.disk.root / "landing")
+                settled = [FileId(0, number, part) for part, number in numbers.items() if number]
+            if settled and all(map(self._job.has_read, settled)):
+                if len(settled) == 1 or (read and self._job.ends != read):
+                    return
+                read = read or self._job.ends  # watermarks of several parts count one micro-batch later
             await asyncio.sleep(LOOK_S)
         for name, gateway in self._gateways.items():
             state = gateway.agent and gateway.agent.spool_state
-            known = self._ingest.bridge.frontiers() if self._ingest.bridge else {}
+            known = self._frontiers()
             self._tell(
                 f"{CALM_S:g} s after the last fault not all has landed: {name} has {state}, its frontier is "
                 f"{known.get((gateway.plan.site, gateway.plan.name))}, events end at {end_us}",
@@ -179,16 +188,24 @@ class _Run:
         return lives
 
     def _settled(self, end_us: int) -> bool:
-        bridge = self._ingest.bridge
-        if bridge is None or bridge.waiting_readings:
+        if any(one.bridge is None or one.bridge.waiting_readings for one in self._ingests.values()):
             return False
-        known = bridge.frontiers()
+        known = self._frontiers()
         return all(
             one.agent is not None
             and one.agent.spool_state.readings == 0
             and known.get((one.plan.site, one.plan.name), 0) > end_us
             for one in self._gateways.values()
         )
+
+    def _frontiers(self) -> dict[tuple[str, str], int]:
+        """How far the readings of each gateway are complete, by the ingest of its site."""
+        known = {}
+        for one in self._ingests.values():
+            for place, frontier_us in one.bridge.frontiers().items() if one.bridge else ():
+                if not one.sites or place[0] in one.sites:
+                    known[place] = frontier_us
+        return known
 
     def _start_all(self) -> None:
         for part in self._parts.values():
@@ -197,7 +214,7 @@ class _Run:
     @property
     def _parts(self) -> dict[str, Part]:
         """What runs on each machine, by the names that faults use."""
-        return {CLOUD: self._ingest, JOBS: self._job, **self._gateways}
+        return {**self._ingests, JOBS: self._job, **self._gateways}
 
     # Notes.
 

@@ -1,22 +1,38 @@
 """What is in a landing, read anew from its files."""
 
 import json
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
 from whenabouts_cloud.landing.files import data_files
-from whenabouts_cloud.landing.layout import FRONTIER, numbers_of
+from whenabouts_cloud.landing.layout import FRONTIER, PART, numbers_of
 
 COLUMNS = ["site", "gateway", "boot", "seq", "stream", "kind", "key", "t_min", "t_max", "value"]
+Id = tuple[str, str, int, int]
+"""Identity of a reading: site, gateway, boot, number."""
+
+
+class FileId(NamedTuple):
+    """A file of a landing: when it appeared, its number, and the part of the landing that it is in."""
+
+    at_us: int
+    number: int
+    part: str = ""
+
+    def within(self, ends: Mapping[str, int]) -> bool:
+        """True if it was read by somebody who has read each part so far."""
+        return self.number <= ends.get(self.part, 0)
 
 
 class LandedReading(NamedTuple):
-    """A reading, and the number of the file that it is in."""
+    """A reading, and the file that it is in."""
 
-    file: int
+    file: FileId
     site: str
     gateway: str
     boot: int
@@ -28,11 +44,16 @@ class LandedReading(NamedTuple):
     t_max: int
     value: str | None
 
+    @property
+    def identity(self) -> Id:
+        """What distinguishes it from all others."""
+        return self.site, self.gateway, self.boot, self.seq
+
 
 class LandedFrontier(NamedTuple):
     """How far the readings of a gateway are said to be complete, and in which file."""
 
-    file: int
+    file: FileId
     site: str
     gateway: str
     frontier_us: int
@@ -41,38 +62,61 @@ class LandedFrontier(NamedTuple):
 
 @dataclass(frozen=True)
 class Landed:
-    """All of it, in the order of files."""
+    """All of it, in the order of files; of a reading that several parts hold, which readers drop, the first.
+
+    twice: readings that one part holds twice. again: those that several parts hold.
+    """
 
     readings: list[LandedReading]
     frontiers: list[LandedFrontier]
+    twice: list[Id] = field(default_factory=list)
+    again: frozenset[Id] = frozenset()
 
 
-def read_landing(folder: Path) -> Landed:
-    """Read a landing in a folder."""
-    readings, frontiers = list[LandedReading](), list[LandedFrontier]()
-    for path in data_files(folder):
-        numbers = numbers_of(path.name)
-        assert numbers is not None
-        table = pq.ParquetFile(path).read(COLUMNS)
-        columns = (column.to_pylist() for column in table.columns)
-        readings += [LandedReading(numbers.last, *row) for row in zip(*columns, strict=True)]
-    for path in sorted((folder / FRONTIER).glob("*/part-*.json")):
-        numbers = numbers_of(path.name)
-        assert numbers is not None
-        for line in path.read_text().splitlines():
-            row = json.loads(line)
-            frontiers.append(
-                LandedFrontier(numbers.last, row["site"], row["gateway"], row["frontier_us"], tuple(row["streams"]))
-            )
-    return Landed(sorted(readings), sorted(frontiers))
+def read_landing(folder: Path, appeared_us: Callable[[Path], int] = lambda _: 0) -> Landed:
+    """Read a landing in a folder. appeared_us: when a file appeared."""
+    found, frontiers = list[LandedReading](), list[LandedFrontier]()
+    for part in parts_of(folder):
+        for path in data_files(folder / part):
+            table = pq.ParquetFile(path).read(COLUMNS)
+            columns = (column.to_pylist() for column in table.columns)
+            file = FileId(appeared_us(path), _number(path), part)
+            found += [LandedReading(file, *row) for row in zip(*columns, strict=True)]
+        for path in sorted((folder / part / FRONTIER).glob("*/part-*.json")):
+            file = FileId(appeared_us(path), _number(path), part)
+            for row in map(json.loads, path.read_text().splitlines()):
+                said = row["site"], row["gateway"], row["frontier_us"], tuple(row["streams"])
+                frontiers.append(LandedFrontier(file, *said))
+    found.sort()
+    first = {one.identity: one for one in reversed(found)}
+    counts = Counter((one.file.part, one.identity) for one in found)
+    times = Counter(identity for _, identity in counts)
+    return Landed(
+        [one for one in found if first[one.identity] is one],
+        sorted(frontiers),
+        [identity for (_, identity), count in counts.items() if count > 1],
+        frozenset(identity for identity, count in times.items() if count > 1),
+    )
+
+
+def parts_of(folder: Path) -> list[str]:
+    """The parts of a landing; the first is the landing itself."""
+    return ["", *sorted(path.name for path in folder.glob(f"{PART}*"))]
 
 
 def latest(frontiers: list[LandedFrontier]) -> list[LandedFrontier]:
-    """The last frontier of each gateway."""
-    return list({(one.site, one.gateway): one for one in frontiers}.values())
+    """The highest frontier of each gateway."""
+    return list({(one.site, one.gateway): one for one in sorted(frontiers, key=lambda one: one.frontier_us)}.values())
 
 
-def newest_number(folder: Path) -> int:
-    """The highest number of a file in a landing, 0 without any."""
-    names = (path.name for path in (*folder.glob("hour=*/part-*"), *folder.glob(f"{FRONTIER}/hour=*/part-*")))
-    return max((numbers.last for numbers in map(numbers_of, names) if numbers), default=0)
+def newest_numbers(folder: Path) -> dict[str, int]:
+    """The highest number of a file in each part of a landing."""
+    return {
+        part: max(map(_number, (*place.glob("hour=*/part-*"), *place.glob(f"{FRONTIER}/hour=*/part-*"))), default=0)
+        for part, place in ((part, folder / part) for part in parts_of(folder))
+    }
+
+
+def _number(path: Path) -> int:
+    numbers = numbers_of(path.name)
+    return 0 if numbers is None else numbers.last

@@ -1,41 +1,61 @@
 """Which readings came late for a rule, by the definition of frontiers, from what each micro-batch has read.
 
-A watermark counts for the micro-batches after the one that has read it. The frontier of a stream is the least watermark of
-the gateways that feed it, but not less than the greatest less DELAY, and never falls. A reading that ends before it is late;
-an event that ends later, and began more than LENGTH before it, is too long.
+A watermark counts for the micro-batches after the one that has read it, or one later (`effective_at`). The frontier of a
+stream is the least watermark of the gateways that feed it, but not less than the greatest less DELAY, and never falls. A
+reading that ends before it is late; an event that ends later, and began more than LENGTH before it, is too long.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule, Stream
-from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
-from whenabouts_sim.chaos.checks.results import Id, Told, identity
+from whenabouts_sim.chaos.checks.landed import Id, Landed, LandedReading
+from whenabouts_sim.chaos.checks.results import Told
+
+Ends = Mapping[str, int]
+"""The number of the last file that was read of each part of a landing."""
 
 
-def ends_of_batches(out: Path) -> list[int]:
-    """The number of the last file of the landing that each micro-batch has read."""
+def ends_of_batches(out: Path) -> list[Ends]:
+    """How far each micro-batch has read the landing."""
     folder = out / "_checkpoint" / "offsets"
     numbers = sorted(int(path.name) for path in folder.iterdir() if path.name.isdecimal())
-    return [json.loads((folder / str(n)).read_text().splitlines()[2])["."]["number"] for n in numbers]
+    return [ends_of(json.loads((folder / str(n)).read_text().splitlines()[2])) for n in numbers]
 
 
-def broken_lateness(rule: Rule, told: Told, landed: Landed, ends: Sequence[int]) -> Iterator[str]:
+def effective_at(ends: Sequence[Ends]) -> Ends:
+    """How far the files have been read whose watermarks count after these micro-batches.
+
+    Those of a landing with several parts count one micro-batch later: what they cover may be in the part of another ingest.
+    """
+    if ends and len(ends[-1]) == 1:
+        return ends[-1]
+    return ends[-2] if len(ends) > 1 else {}
+
+
+def ends_of(offset: Mapping[str, Any]) -> Ends:
+    """How far an offset of Spark has read the landing."""
+    return {part.removeprefix("."): place["number"] for part, place in offset.items()}
+
+
+def broken_lateness(rule: Rule, told: Told, landed: Landed, ends: Sequence[Ends]) -> Iterator[str]:
     """Readings that were told as late and were not, or the other way round."""
     if not isinstance(rule, CepRule | CorrelateRule):
         return
     for stream, late, too_long in _aside(rule, landed, ends):
-        mine = {identity(one) for one in landed.readings if _feeds(one, stream)}
+        # A repeat of a reading whose original was forgotten is told as late, too.
+        mine = {one.identity for one in landed.readings if _feeds(one, stream)} - landed.again
         for name, found, expected in (("late", told.late, late), ("too long", told.too_long, too_long)):
             for one in sorted((found & mine) - expected):
                 yield f"{rule.name}: {one} of {stream.name} was told as {name}, and was not"
-            for one in sorted(expected - found):
+            for one in sorted(expected - found - landed.again):
                 yield f"{rule.name}: {one} of {stream.name} came {name}, and was not told"
 
 
 def _aside(
-    rule: CepRule | CorrelateRule, landed: Landed, ends: Sequence[int]
+    rule: CepRule | CorrelateRule, landed: Landed, ends: Sequence[Ends]
 ) -> Iterator[tuple[Stream, set[Id], set[Id]]]:
     """The readings of each stream that came late, and those that began before what is kept for a stamp's length."""
     streams = rule.streams if isinstance(rule, CepRule) else (rule.a, rule.b)
@@ -46,31 +66,33 @@ def _aside(
         own = mine if isinstance(rule, CepRule) else frontiers[stream.name]
         late, too_long = set[Id](), set[Id]()
         for one in landed.readings:
-            batch = next((n for n, end in enumerate(ends) if one.file <= end), None)
+            batch = next((n for n, end in enumerate(ends) if one.file.within(end)), None)
             if batch is None or not _feeds(one, stream) or not _fits(rule, one):
                 continue
             before_us = own[batch]
             if before_us is None:
                 continue
             if one.t_max < before_us:
-                late.add(identity(one))
+                late.add(one.identity)
             elif isinstance(rule, CepRule) and one.t_min < before_us - rule.longest_us:
-                too_long.add(identity(one))
+                too_long.add(one.identity)
         yield stream, late, too_long
 
 
-def _frontiers(stream: Stream, landed: Landed, ends: Sequence[int]) -> list[int | None]:
+def _frontiers(stream: Stream, landed: Landed, ends: Sequence[Ends]) -> list[int | None]:
     """The frontier of a stream during each micro-batch."""
     found, value = list[int | None](), None
     for batch in range(len(ends)):
-        upto = ends[batch - 1] if batch else 0
+        upto, effective = (ends[batch - 1] if batch else {}), effective_at(ends[:batch])
         known: dict[tuple[str, str], int] = {}
         for said in landed.frontiers:
-            if said.file <= upto and f"{stream.name}/tags" in said.streams:
+            if said.file.within(effective) and f"{stream.name}/tags" in said.streams:
                 place = said.site, said.gateway
                 known[place] = max(said.frontier_us, known.get(place, said.frontier_us))
         if known:
-            feeding = {(one.site, one.gateway) for one in landed.readings if one.file <= upto and _feeds(one, stream)}
+            feeding = {
+                (one.site, one.gateway) for one in landed.readings if one.file.within(upto) and _feeds(one, stream)
+            }
             least = max(known.values()) - stream.delay_us
             now_us = max(least, min(known.values())) if feeding <= known.keys() else least
             value = now_us if value is None else max(value, now_us)

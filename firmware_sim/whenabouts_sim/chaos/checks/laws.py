@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from whenabouts_sim.chaos.checks.landed import Landed
+from whenabouts_sim.chaos.checks.landed import FileId, Landed
 from whenabouts_sim.chaos.schedule.schedule import Schedule, stream_of
 from whenabouts_sim.world.clocks import EPOCH_US
 
@@ -73,10 +73,9 @@ def _numbers(landed: Landed, acked: Acked) -> Iterator[str]:
         missing = [n for n in range(reach + 1) if n not in found[place]]
         if missing:
             yield f"{place} was acknowledged up to {reach}, and {missing[:5]} of it did not land"
+    for identity in landed.twice:
+        yield f"{identity} landed twice in one part of the landing"
     for place, numbers in found.items():
-        twice = [n for n, count in numbers.items() if count > 1]
-        if twice:
-            yield f"{place}: {twice[:5]} landed twice"
         gaps = [n for n in range(max(numbers)) if n not in numbers]
         if gaps:
             yield f"{place} landed up to {max(numbers)} without {gaps[:5]}"
@@ -94,7 +93,12 @@ def _frontiers(landed: Landed) -> Iterator[str]:
                 and one.kind != "gap"
             ):
                 yield (
-                    f"file {said.file} says that {said.site}/{said.gateway} is complete until {said.frontier_us}, and file "
-                    f"{one.file} has {one.stream} {one.key}, which ended {said.frontier_us - one.t_max} us before"
+                    f"file {_named(said.file)} says that {said.site}/{said.gateway} is complete until {said.frontier_us}, "
+                    f"and file {_named(one.file)} has {one.stream} {one.key}, which ended "
+                    f"{said.frontier_us - one.t_max} us before"
                 )
                 break
+
+
+def _named(file: FileId) -> str:
+    return f"{file.part}/{file.number}" if file.part else str(file.number)

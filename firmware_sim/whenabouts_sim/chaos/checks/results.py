@@ -9,11 +9,8 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule
-from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
+from whenabouts_sim.chaos.checks.landed import Id, Landed, LandedReading
 from whenabouts_sim.judge.truth import within_probability
-
-Id = tuple[str, str, int, int]
-
 
 TOO_LONG = "beyond length"  # the reason of an event that began too long before the frontier
 
@@ -50,11 +47,11 @@ def _match(row: dict[str, Any]) -> tuple[Id, ...]:
 def broken_results(rule: Rule, told: Told, landed: Landed, complete_us: int) -> Iterator[str]:
     """Every law of results that does not hold, in words. complete_us: before it, everything has landed and was told."""
     readings = [one for one in landed.readings if one.kind == "tag"]
-    of = {identity(one): one for one in readings}
+    of = {one.identity: one for one in readings}
     for result, count in Counter(told.results).items():
         if count > 1:
             yield f"{rule.name}: {result} was told {count} times"
-    in_time = [one for one in readings if identity(one) not in told.late | told.too_long]
+    in_time = [one for one in readings if one.identity not in told.late | told.too_long]
     certain, possible = (_defined(rule, in_time), _defined(rule, readings))
     mine = set(told.results)
     for result in mine - (possible if isinstance(rule, CorrelateRule) else certain):
@@ -64,11 +61,6 @@ def broken_results(rule: Rule, told: Told, landed: Landed, complete_us: int) -> 
     for result in certain - mine:
         if all(of[one].t_max < decided_us for one in result):
             yield f"{rule.name}: {_shown(result, of)} is a result, and was not told"
-
-
-def identity(one: LandedReading) -> Id:
-    """The identity of a reading."""
-    return one.site, one.gateway, one.boot, one.seq
 
 
 def _defined(rule: Rule, readings: list[LandedReading]) -> set[tuple[Id, ...]]:
@@ -88,7 +80,7 @@ def _defined(rule: Rule, readings: list[LandedReading]) -> set[tuple[Id, ...]]:
 def _pairs(rule: CorrelateRule, streams: dict[str, list[LandedReading]]) -> set[tuple[Id, ...]]:
     d_us, part = rule.condition.hi_us, Fraction(rule.condition.ct).limit_denominator(1000)
     return {
-        (identity(a), identity(b))
+        (a.identity, b.identity)
         for a in streams.get("dock/tags", ())
         for b in streams.get("door/tags", ())
         if within_probability(a.t_min, a.t_max, b.t_min, b.t_max, d_us) >= part
@@ -99,7 +91,7 @@ def _matches(rule: CepRule, streams: dict[str, list[LandedReading]]) -> set[tupl
     """Order, window and absence hold for every choice of times in the stamps."""
     tills = streams.get("till/tags", ())
     return {
-        (identity(a), identity(e))
+        (a.identity, e.identity)
         for a in streams.get("shelf/tags", ())
         for e in streams.get("exit/tags", ())
         if a.t_max < e.t_min

@@ -245,8 +245,9 @@ def _apply(content: bytearray, offset: int, data: bytes | None) -> None:
 class Disks:
     """All disks of a simulation, below one folder; while they are in use, `os`, `open` and SQLite go through here."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root.resolve()
+    def __init__(self, root: Path, now_us: Callable[[], int] = lambda: 0) -> None:
+        self.root, self._now_us = root.resolve(), now_us
+        self._appeared: dict[str, int] = {}
         self._prefix = f"{self.root}/"
         self._by_name: dict[str, Disk] = {}
         self._real: dict[str, Callable[..., Any]] = {}
@@ -261,6 +262,10 @@ class Disks:
         if not path.startswith(self._prefix):
             return None
         return self._by_name.get(path[len(self._prefix) :].partition("/")[0])
+
+    def appeared_us(self, path: Path) -> int:
+        """When a file was renamed to this path, 0 if it was not."""
+        return self._appeared.get(str(path), 0)
 
     @contextlib.contextmanager
     def in_use(self) -> Iterator[None]:
@@ -313,6 +318,7 @@ class Disks:
         if isinstance(node, Folder):
             disk.look(old, node)
         _RENAME(old, new)
+        self._appeared[new] = self._now_us()
         before, after = disk.place(old), disk.place(new)
         before[0].change(before[1], None)
         after[0].change(after[1], node)

@@ -1,6 +1,7 @@
 """Where a simulated ingest gets its messages: a kept session at the broker, and the real inbox."""
 
 import asyncio
+from collections.abc import Sequence
 from contextvars import Context
 
 from whenabouts_cloud.ingest.receiving.inbox import Inbox
@@ -15,8 +16,9 @@ AGAIN_S = 1.0  # between attempts to connect
 class IngestSource:
     """A source (`reception.Source`) over a simulated connection; connects again by itself, as paho does."""
 
-    def __init__(self, broker: Broker, process: Process, session: str) -> None:
+    def __init__(self, broker: Broker, process: Process, session: str, sites: Sequence[str] = ()) -> None:
         self._broker, self._process, self._session = broker, process, session
+        self._sites = sites or ("+",)
         self._context: Context = process.context
         self._inbox: Inbox[tuple[str, bytes, Token]] = Inbox()
         self._connection: Connection | None = None
@@ -83,7 +85,7 @@ class IngestSource:
             self._again()
             return
         self._connections += 1
-        filters = {subscription(leaf, "+"): qos for leaf, qos in LEAVES}
+        filters = {subscription(leaf, site): qos for leaf, qos in LEAVES for site in self._sites}
         self._connection.subscribe(filters)
 
     def _again(self) -> None:

@@ -24,7 +24,7 @@ from whenabouts_sim.world.clocks import EPOCH_US
 
 @dataclass(frozen=True)
 class GatewayPlan:
-    """What a gateway is. readers: name and stream of each. disk_s, threads_s: the most that these let others wait usually."""
+    """What a gateway is. readers: name and stream of each. disk_s, threads_s: the most that these make others wait."""
 
     site: str
     name: str

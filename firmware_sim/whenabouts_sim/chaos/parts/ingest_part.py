@@ -1,7 +1,7 @@
 """A simulated ingest: the real bridge and its driver over a landing on a simulated disk."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from whenabouts_cloud.ingest.bridge import Bridge
@@ -18,23 +18,24 @@ from whenabouts_sim.chaos.parts.part import Part
 
 
 class Ingest(Part):
-    """An ingest. folder: its landing. session: its name at the broker, "" before its first start."""
+    """An ingest. folder: its part of the landing. sites: what it lands, none: all. session: its name at the broker."""
 
     ends_on_full_disk = (LandingError, OSError)
 
     def __init__(
-        self, name: str, folder: Path, machine: Machine, loop: VirtualLoop, broker: Broker, told: Callable[[str], None]
-    ) -> None:
+        self, name: str, folder: Path, machine: Machine, loop: VirtualLoop, broker: Broker, told: Callable[[str], None],
+        sites: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         super().__init__(name, machine, loop, told)
-        self.folder, self._broker = folder, broker
+        self.folder, self._broker, self.sites = folder, broker, tuple(sites)
         self.bridge: Bridge | None = None
         self.session = ""
 
     async def _serve(self, process: Process) -> None:
         landing = Landing(Store.at(self.folder))
-        self.bridge = bridge = Bridge(landing)
+        self.bridge = bridge = Bridge(landing, sites=self.sites)
         self.session = f"wa-ingest-{landing.session}"
-        source = IngestSource(self._broker, process, self.session)
+        source = IngestSource(self._broker, process, self.session, self.sites)
         service = IngestService(source, bridge, "broker")
         service.connect()
         while True:

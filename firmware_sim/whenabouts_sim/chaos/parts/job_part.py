@@ -10,6 +10,8 @@ from whenabouts_cloud.jobs.output.sink import claim
 from whenabouts_cloud.jobs.streaming import start_query
 from whenabouts_cloud.jobs.work import QueryOptions
 from whenabouts_cloud.rules.model import Rule
+from whenabouts_sim.chaos.checks.landed import FileId
+from whenabouts_sim.chaos.checks.lateness import Ends, ends_of
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine, Process
 from whenabouts_sim.chaos.parts.job_rules import engine_of
@@ -18,7 +20,7 @@ from whenabouts_sim.chaos.parts.part import Part
 
 
 class Job(Part):
-    """A job. read: number of the last file of the landing that all its queries have read."""
+    """A job. ends: how far each of its queries has read the landing."""
 
     def __init__(
         self, rules: Sequence[Rule], landing: Path, machine: Machine, loop: VirtualLoop, trigger_s: float, shards: int,
@@ -27,14 +29,18 @@ class Job(Part):
         super().__init__("job", machine, loop, told)
         self.rules, self._landing, self._trigger_s, self._shards = rules, landing, trigger_s, shards
         self.out = machine.disk.root / "results"
-        self.read = 0
+        self.ends: list[Ends] = []
+
+    def has_read(self, file: FileId) -> bool:
+        """True if all its queries have read a file."""
+        return bool(self.ends) and all(file.within(end) for end in self.ends)
 
     async def _serve(self, process: Process) -> None:
         queries = [self._query(rule) for rule in self.rules]
         while True:
             for query in queries:
                 query.run_next()
-            self.read = min(query.read for query in queries)
+            self.ends = [ends_of(query.end) for query in queries]
             await asyncio.sleep(self._trigger_s)
 
     def _query(self, rule: Rule) -> Query:

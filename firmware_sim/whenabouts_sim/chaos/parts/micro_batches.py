@@ -109,9 +109,9 @@ class Query:
         return self
 
     @property
-    def read(self) -> int:
-        """Number of the last file of the landing that was read."""
-        return int(self._end.get(".", {}).get("number", 0))
+    def end(self) -> dict[str, Any]:
+        """The offset up to which it has read."""
+        return self._end
 
     def run_next(self) -> bool:
         """Run the next micro-batch; False if nothing is new."""

@@ -6,12 +6,13 @@ from random import Random
 
 from whenabouts_sim.world.world import SECOND_US
 
-CLOUD, JOBS = "cloud", "jobs"  # names of the machines of the ingest and of the job
+# Names of the ingests, and of the machine of the job. Both ingests are on the machine CLOUD.
+CLOUD, SECOND, JOBS = "cloud", "second", "jobs"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault. target: a gateway as site/name, CLOUD, JOBS, or "" for the broker.
+    """One fault. target: a gateway as site/name, an ingest, JOBS, or "" for the broker.
 
     count: of writes before it, part: a probability, where the kind has one.
     """
@@ -37,13 +38,14 @@ class Fault:
 
 
 Draw = Callable[[Random, Sequence[str], int], Fault]
+"""Draws a fault for one of some gateways and ingests."""
 
 
 def _machine(kind: str, counted: bool = False) -> Draw:
     """A fault of a machine, which lasts until it is started again."""
 
-    def draw(chance: Random, gateways: Sequence[str], at_us: int) -> Fault:
-        target = chance.choice((*gateways, CLOUD, JOBS))
+    def draw(chance: Random, hosts: Sequence[str], at_us: int) -> Fault:
+        target = chance.choice((*hosts, JOBS))
         return Fault(
             kind, at_us, chance.randint(1, 1500) * 1000, target, chance.choice((0, 1, 3, 10, 30)) if counted else 0
         )
@@ -54,19 +56,17 @@ def _machine(kind: str, counted: bool = False) -> Draw:
 def _slow(kind: str, most_s: float) -> Draw:
     """A machine whose disk or threads let others wait, up to a part of SLOWEST_S."""
 
-    def draw(chance: Random, gateways: Sequence[str], at_us: int) -> Fault:
+    def draw(chance: Random, hosts: Sequence[str], at_us: int) -> Fault:
         length_us = int(chance.random() * most_s * SECOND_US)
-        return Fault(
-            kind, at_us, length_us, chance.choice((*gateways, CLOUD)), part=chance.choice((0.02, 0.1, 0.5, 1.0))
-        )
+        return Fault(kind, at_us, length_us, chance.choice(hosts), part=chance.choice((0.02, 0.1, 0.5, 1.0)))
 
     return draw
 
 
 def _connection(kind: str, most_s: float) -> Draw:
-    def draw(chance: Random, gateways: Sequence[str], at_us: int) -> Fault:
+    def draw(chance: Random, hosts: Sequence[str], at_us: int) -> Fault:
         length_us = int(chance.random() * most_s * SECOND_US)
-        return Fault(kind, at_us, length_us, chance.choice((*gateways, CLOUD)))
+        return Fault(kind, at_us, length_us, chance.choice(hosts))
 
     return draw
 
@@ -74,11 +74,16 @@ def _connection(kind: str, most_s: float) -> Draw:
 def _broker(kind: str, most_s: float = 0.0) -> Draw:
     """A fault of the broker; one that lasts has a part."""
 
-    def draw(chance: Random, _gateways: Sequence[str], at_us: int) -> Fault:
+    def draw(chance: Random, _hosts: Sequence[str], at_us: int) -> Fault:
         length_us, part = int(chance.random() * most_s * SECOND_US), chance.random()
         return Fault(kind, at_us, length_us, part=part if most_s else 0.0)
 
     return draw
+
+
+def _sites_move(chance: Random, _hosts: Sequence[str], at_us: int) -> Fault:
+    """Both ingests are killed, and started again with the sites of each other."""
+    return Fault("sites_move", at_us, chance.randint(1, 1500) * 1000)
 
 
 KINDS: dict[str, Draw] = {
@@ -89,6 +94,7 @@ KINDS: dict[str, Draw] = {
     "disk_full": _machine("disk_full"),
     "slow_disk": _slow("slow_disk", 3.0),
     "slow_threads": _slow("slow_threads", 3.0),
+    "sites_move": _sites_move,
     "cut": _connection("cut", 0.0),
     "stall": _connection("stall", 2.0),
     "unreachable": _connection("unreachable", 3.0),
@@ -104,9 +110,11 @@ CONNECTION_KINDS = ("cut", "stall", "unreachable")
 MACHINE_KINDS = ("kill", "kill_at_write", "power_cut", "power_cut_at_write", "disk_full", "slow_disk", "slow_threads")
 
 
-def draw_faults(chance: Random, gateways: Sequence[str], active_us: int) -> tuple[Fault, ...]:
+def draw_faults(chance: Random, gateways: Sequence[str], ingests: Sequence[str], active_us: int) -> tuple[Fault, ...]:
     """Some faults of some kinds, in the order of time. A schedule uses few kinds, so that their combinations differ."""
-    kinds = chance.sample(sorted(KINDS), chance.randint(1, 4))
+    possible = KINDS if len(ingests) > 1 else KINDS.keys() - {"sites_move"}
+    kinds = chance.sample(sorted(possible), chance.randint(1, 4))
     count = chance.choice((1, 2, 4, 8))
     times = sorted(chance.randint(0, active_us) for _ in range(count))
-    return tuple(KINDS[chance.choice(kinds)](chance, gateways, at_us) for at_us in times)
+    hosts = (*gateways, *ingests)
+    return tuple(KINDS[chance.choice(kinds)](chance, hosts, at_us) for at_us in times)

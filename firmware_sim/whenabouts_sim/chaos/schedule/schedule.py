@@ -11,7 +11,7 @@ from random import Random
 from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan
 from whenabouts_sim.chaos.parts.job_rules import LENGTH_MS, MATCHES, PAIRS
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
-from whenabouts_sim.chaos.schedule.fault import Fault, draw_faults
+from whenabouts_sim.chaos.schedule.fault import CLOUD, SECOND, Fault, draw_faults
 from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, Sighting
 
 ROUTES = (("dock", "door"), ("shelf", "exit"), ("shelf", "till", "exit"))
@@ -32,6 +32,19 @@ class RulePlan:
 
 
 @dataclass(frozen=True)
+class IngestPlan:
+    """An ingest on the machine CLOUD: its name, its part of the landing, the sites that it lands; none: all."""
+
+    name: str = CLOUD
+    part: str = ""
+    sites: tuple[str, ...] = ()
+
+
+ALONE = (IngestPlan(),)
+TWO = (IngestPlan(CLOUD, "a", SITES[:1]), IngestPlan(SECOND, "b", SITES[1:]))
+
+
+@dataclass(frozen=True)
 class Schedule:
     """sightings: times since the begin. numbers: which of the seed's faults are left, by their numbers."""
 
@@ -44,6 +57,7 @@ class Schedule:
     rules: tuple[RulePlan, ...] = ()
     trigger_s: float = 1.0
     shards: int = 1
+    ingests: tuple[IngestPlan, ...] = ALONE
 
     @property
     def calm_us(self) -> int:
@@ -80,10 +94,15 @@ def draw(seed: int) -> Schedule:
     active_us = chance.randint(25, 40) * SECOND_US // 10
     gateways = _gateways(chance, active_us)
     sightings = _sightings(chance, active_us)
-    faults = draw_faults(chance, [f"{one.site}/{one.name}" for one in gateways], active_us)
+    ingests = chance.choice((ALONE, ALONE, TWO))
+    faults = draw_faults(
+        chance, [f"{one.site}/{one.name}" for one in gateways], [one.name for one in ingests], active_us
+    )
     rules = _rules(chance)
     trigger_s, shards = chance.choice((1.0, 2.0, 2.0)), chance.choice((1, 1, 1, 2))
-    return Schedule(seed, gateways, sightings, faults, tuple(range(len(faults))), active_us, rules, trigger_s, shards)
+    return Schedule(
+        seed, gateways, sightings, faults, tuple(range(len(faults))), active_us, rules, trigger_s, shards, ingests
+    )
 
 
 def _rules(chance: Random) -> tuple[RulePlan, ...]:
