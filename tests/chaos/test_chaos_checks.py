@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from whenabouts_sim.chaos.checks.landed import FileId, Landed, LandedFrontier, LandedReading, latest
+from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, LandedReading, latest
 from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at
 from whenabouts_sim.chaos.checks.laws import broken_laws
 from whenabouts_sim.chaos.checks.results import Told, broken_results
 from whenabouts_sim.chaos.checks.well import well_spans
 from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, engine_of, rule
+from whenabouts_sim.chaos.parts.landing_files import FileId
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.chaos.schedule.fault import Fault
 from whenabouts_sim.chaos.schedule.schedule import draw

@@ -10,7 +10,6 @@ import pytest
 
 from whenabouts_edge.clock.pace import PacedClock
 from whenabouts_protocol import Ack, encode_ack
-from whenabouts_sim.chaos.checks.landed import FileId
 from whenabouts_sim.chaos.disturbances import Disturbances
 from whenabouts_sim.chaos.machine.clock import BEGIN_NS, VirtualTime, taken_over
 from whenabouts_sim.chaos.machine.disk import Disks
@@ -24,6 +23,7 @@ from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan
 from whenabouts_sim.chaos.parts.ingest_part import Ingest
 from whenabouts_sim.chaos.parts.job_part import Job
 from whenabouts_sim.chaos.parts.job_rules import PAIRS, rule
+from whenabouts_sim.chaos.parts.landing_files import FileId
 from whenabouts_sim.chaos.parts.micro_batches import Query
 from whenabouts_sim.chaos.parts.part import Part
 from whenabouts_sim.chaos.parts.serial_line import SerialLine

@@ -122,3 +122,13 @@ def test_a_full_disk_refuses_what_is_written_and_takes_it_later(disk):
     disk.full = False
     write_durably(path, b"content")
     assert path.read_bytes() == b"content"
+
+
+def test_a_bit_that_has_changed_stays_changed_after_a_power_cut(disk):
+    path = disk.root / "file"
+    write_durably(path, bytes(100))
+    disk.rot(path, Random(1), 50)
+    disk.rot(disk.root / "missing", Random(1))
+    disk.cut_power(Random(1))
+    assert path.read_bytes()[:50] == bytes(50)
+    assert sum(byte.bit_count() for byte in path.read_bytes()) == 1

@@ -11,12 +11,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from whenabouts_edge.readers.pending import PendingReading
+from whenabouts_edge.store.checksum import checksum
 from whenabouts_protocol import Reading
+from whenabouts_protocol.logs import Log
+
+log = Log(__name__)
+
+_COLUMNS = "stream, count, t_min, t_max, clock_state, crc"
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS gap (
     stream TEXT PRIMARY KEY, count INTEGER NOT NULL, t_min INTEGER NOT NULL, t_max INTEGER NOT NULL,
-    clock_state TEXT NOT NULL
+    clock_state TEXT NOT NULL, crc INTEGER NOT NULL
 ) WITHOUT ROWID;
 """
 
@@ -85,11 +91,13 @@ class GapRows:
         self._db = db
         with db:
             db.executescript(f"BEGIN; {SCHEMA} COMMIT;")
+        db.execute(f"SELECT {_COLUMNS} FROM gap LIMIT 0")  # an error now, if the table's description is damaged
 
     def write(self, gaps: Iterable[Gap]) -> None:
         """Replace the rows of these gaps' streams, in a transaction that others begin."""
         rows = [(gap.stream, gap.count, gap.t_min, gap.t_max, gap.clock_state) for gap in gaps]
-        self._db.executemany("INSERT OR REPLACE INTO gap VALUES (?, ?, ?, ?, ?)", rows)
+        checked = [(*row, checksum(row)) for row in rows]
+        self._db.executemany("INSERT OR REPLACE INTO gap VALUES (?, ?, ?, ?, ?, ?)", checked)
 
     def delete(self, gaps: Iterable[Gap]) -> None:
         """Delete the rows of these gaps, in the transaction that stores their gap readings."""
@@ -97,5 +105,11 @@ class GapRows:
 
     def read(self, site: str, gateway: str) -> list[Gap]:
         """The gaps that earlier agents counted and did not report."""
-        rows = self._db.execute("SELECT stream, count, t_min, t_max, clock_state FROM gap ORDER BY stream")
-        return [Gap(site, gateway, *row) for row in rows]
+        rows = self._db.execute(f"SELECT {_COLUMNS} FROM gap ORDER BY stream")
+        gaps = []
+        for *row, crc in rows:
+            if checksum(row) == crc:
+                gaps.append(Gap(site, gateway, *row))
+            else:
+                log.error("spool.bad_row", "a count of refused readings is unreadable", stream=row[0])
+        return gaps

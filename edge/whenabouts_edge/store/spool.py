@@ -8,8 +8,11 @@ used; its low 32 bits are random, so that a gateway whose spool was lost with it
 At the size limit, or on a full disk, new readings are refused and old ones are never dropped: a numbered reading must be
 delivered. The agent counts refused readings and reports them in a `gap` reading as soon as there is room. Those counts,
 and readings that wait for the clock, are rows of other tables (`gaps`, `waiting`); the transaction that stores them in a
-message deletes the rows. Cost: a commit of 1 to 50 readings takes one sync of the disk, 4 ms on a virtual disk here, more
-on an SD card.
+message deletes the rows. Every row has a checksum (`checksum`): a damaged message is never sent, see `Spool.after`, and a
+file with one is put aside at the start.
+
+Cost: a commit of 1 to 50 readings takes one sync of the disk, 4 ms on a virtual disk here, more on an SD card. A start reads
+all that waits.
 """
 
 import contextlib
@@ -19,8 +22,10 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from whenabouts_edge.readers.pending import PendingReading
+from whenabouts_edge.store.checksum import checksum
 from whenabouts_edge.store.gaps import Gap, GapRows
 from whenabouts_edge.store.waiting import WaitingRows, this_run
 from whenabouts_protocol.messages.batch import encode_checked
@@ -28,16 +33,18 @@ from whenabouts_protocol.messages.batch import encode_checked
 BOOT_RANDOM_BITS = 32
 BOOT_COUNT_BITS = 31  # a boot is sent as a signed 64-bit number
 APPLICATION_ID = 0x5748454E  # distinguishes a spool from any other SQLite file
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _SCHEMA = """
 CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE message (
     boot INTEGER NOT NULL, first_seq INTEGER NOT NULL, last_seq INTEGER NOT NULL,
-    readings INTEGER NOT NULL, payload BLOB NOT NULL,
+    readings INTEGER NOT NULL, payload BLOB NOT NULL, crc INTEGER NOT NULL,
     PRIMARY KEY (boot, first_seq)
 ) WITHOUT ROWID;
 """
+
+_ROW = "boot, first_seq, last_seq, readings, payload, crc"
 
 _SURROUNDINGS = (
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_CANTOPEN,
@@ -97,16 +104,9 @@ class Spool:
             raise SpoolError(
                 f"spool {path}: cannot make its folder ({error}); set state_dir to a folder that this user may write to"
             ) from error
-        self._db, self._readings, self._payload_bytes, self.boot = self._open_or_quarantine()
+        self._run = this_run() if run is None else run
+        self._db, self.waiting, self.gaps, (self._readings, self._payload_bytes), self.boot = self._open_or_quarantine()
         self._next_seq = 0
-        try:
-            self.waiting = WaitingRows(self._db, this_run() if run is None else run)
-            self.gaps = GapRows(self._db)
-        except sqlite3.DatabaseError as error:
-            self._db.close()
-            raise SpoolError(
-                f"spool {path}: cannot open ({error}); see that its disk has space, else move the file away"
-            ) from error
 
     def append(self, readings: Sequence[PendingReading], gaps: Sequence[Gap] = ()) -> Message:
         """Number, encode and store these as one message, the gaps first; durable when this returns.
@@ -129,10 +129,9 @@ class Spool:
         waited = [one.kept.row for one in readings if one.kept is not None] + [row for gap in gaps for row in gap.rows]
         try:
             with self._db:
-                self._db.execute(
-                    "INSERT INTO message VALUES (?, ?, ?, ?, ?)",
-                    (self.boot, first_seq, last_seq, len(numbered), payload),
-                )
+                numbers = self.boot, first_seq, last_seq, len(numbered)
+                row = *numbers, payload, checksum(numbers, payload)
+                self._db.execute("INSERT INTO message VALUES (?, ?, ?, ?, ?, ?)", row)
                 self.waiting.delete(waited)
                 self.gaps.delete(gaps)
         except sqlite3.OperationalError as error:
@@ -156,14 +155,25 @@ class Spool:
         self.waiting.left(waited)
 
     def after(self, position: tuple[int, int] | None, limit: int) -> list[Message]:
-        """Up to limit stored messages behind a position, oldest first; from the beginning for None."""
+        """Up to limit stored messages behind a position, oldest first; from the beginning for None.
+
+        Raises:
+            SpoolError: one was damaged since the start.
+        """
         boot, first_seq = position or (-1, -1)
         rows = self._db.execute(
-            "SELECT boot, first_seq, last_seq, payload FROM message WHERE (boot, first_seq) > (?, ?)"
-            " ORDER BY boot, first_seq LIMIT ?",
+            f"SELECT {_ROW} FROM message WHERE (boot, first_seq) > (?, ?) ORDER BY boot, first_seq LIMIT ?",
             (boot, first_seq, limit),
         )
-        return [Message(*row) for row in rows]
+        messages = []
+        for boot, first_seq, last_seq, readings, payload, crc in rows:
+            if checksum((boot, first_seq, last_seq, readings), payload) != crc:
+                raise SpoolError(
+                    f"spool {self.path}: message {boot}:{first_seq} is damaged: its checksum differs; the "
+                    "next start puts this file aside and begins a new one; replace the card"
+                )
+            messages.append(Message(boot, first_seq, last_seq, payload))
+        return messages
 
     def landed(self, boot: int, seq: int) -> int:
         """Forget the readings of boot up to seq, which the cloud holds now; returns their count.
@@ -233,15 +243,15 @@ class Spool:
         """Close the file; every commit is on the disk already."""
         self._db.close()
 
-    def _open_or_quarantine(self) -> tuple[sqlite3.Connection, int, int, int]:
+    def _open_or_quarantine(self) -> "_Opened":
         try:
             try:
-                return _open(self.path)
+                return _open(self.path, self._run)
             except sqlite3.DatabaseError as error:
                 if not _is_damage(error, self.path):
                     raise
                 self.quarantined = _quarantine(self.path)
-                return _open(self.path)
+                return _open(self.path, self._run)
         except sqlite3.DatabaseError as error:
             if _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 advice = "another agent is running with this state_dir; end it or give this one another folder"
@@ -266,9 +276,19 @@ def _make_folder(folder: Path) -> None:
                 os.close(descriptor)
 
 
-def _open(path: Path) -> tuple[sqlite3.Connection, int, int, int]:
-    """The checked database, its readings and payload bytes, and the number of the boot that begins."""
+class _Opened(NamedTuple):
+    """A checked database, its other rows, its readings and payload bytes, and the number of the boot that begins."""
+
+    db: sqlite3.Connection
+    waiting: WaitingRows
+    gaps: GapRows
+    size: tuple[int, int]
+    boot: int
+
+
+def _open(path: Path, run: str) -> _Opened:
     db = sqlite3.connect(path, timeout=1.0, check_same_thread=False)
+    db.text_factory = lambda text: text.decode(errors="replace")  # damaged text differs from its checksum
     try:
         db.execute("PRAGMA locking_mode=EXCLUSIVE")
         db.execute("PRAGMA journal_mode=WAL")
@@ -276,13 +296,25 @@ def _open(path: Path) -> tuple[sqlite3.Connection, int, int, int]:
         if db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
             raise sqlite3.DatabaseError("damaged")
         _check_kind(db, path)
-        readings, payload_bytes = db.execute(
-            "SELECT coalesce(sum(readings), 0), coalesce(sum(length(payload)), 0) FROM message"
-        ).fetchone()
-        return db, readings, payload_bytes, _begin_boot(db)
+        size = _checked(db)
+        return _Opened(db, WaitingRows(db, run), GapRows(db), size, _begin_boot(db))
+    except UnicodeDecodeError as error:  # of SQLite's own message, which quotes the damage
+        db.close()
+        raise sqlite3.DatabaseError("damaged") from error
     except BaseException:
         db.close()
         raise
+
+
+def _checked(db: sqlite3.Connection) -> tuple[int, int]:
+    """Count the readings and the bytes of all messages, none of which is damaged."""
+    readings = payload_bytes = 0
+    for *numbers, payload, crc in db.execute(f"SELECT {_ROW} FROM message"):
+        if checksum(numbers, payload) != crc:
+            raise sqlite3.DatabaseError(f"damaged: message {numbers}")
+        readings += numbers[3]
+        payload_bytes += len(payload)
+    return readings, payload_bytes
 
 
 def _check_kind(db: sqlite3.Connection, path: Path) -> None:

@@ -15,17 +15,19 @@ from pathlib import Path
 
 from whenabouts_edge.clock import UNBOUNDED_US
 from whenabouts_edge.readers.pending import PendingReading
+from whenabouts_edge.store.checksum import checksum
 from whenabouts_protocol.logs import Log
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS waiting (
     row INTEGER PRIMARY KEY, run TEXT NOT NULL, earliest_us INTEGER NOT NULL, latest_us INTEGER NOT NULL,
-    since_us INTEGER, reading TEXT NOT NULL
+    since_us INTEGER, reading TEXT NOT NULL, crc INTEGER NOT NULL
 );
-CREATE TABLE IF NOT EXISTS clock_known (run TEXT PRIMARY KEY, utc_us INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS clock_known (run TEXT PRIMARY KEY, utc_us INTEGER NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
 """
 _RUN = Path("/proc/sys/kernel/random/boot_id")
 log = Log(__name__)
+_COLUMNS = "row, run, earliest_us, latest_us, since_us, reading, crc"
 _FIELDS = ("stream", "key", "kind", "value", "unit", "attrs", "vclock")
 
 
@@ -57,11 +59,11 @@ class WaitingRows:
         self._db, self._run = db, run
         with db:
             db.executescript(f"BEGIN; {SCHEMA} COMMIT;")
+        db.execute(f"SELECT {_COLUMNS} FROM waiting LIMIT 0")  # an error now, if the table's description is damaged
         self._next: int = db.execute("SELECT coalesce(max(row), 0) + 1 FROM waiting").fetchone()[0]
         self._written = self._next - 1
         self._gone: set[int] = set()  # rows whose readings were stored before they were written
-        known = db.execute("SELECT utc_us FROM clock_known WHERE run != ?", (run,)).fetchone()
-        self._since_us: int | None = known[0] if known else None
+        self._since_us = self._known()
         self.unreadable = 0
 
     def numbered(self, readings: Sequence[PendingReading]) -> None:
@@ -77,9 +79,10 @@ class WaitingRows:
         for one in readings:
             if one.kept.row not in self._gone:
                 text = json.dumps({name: getattr(one, name) for name in _FIELDS})
-                rows.append((one.kept.row, self._run, one.earliest_us, one.latest_us, self._since_us, text))
+                row = one.kept.row, self._run, one.earliest_us, one.latest_us, self._since_us, text
+                rows.append((*row, checksum(row)))
         with self._db:
-            self._db.executemany("INSERT OR IGNORE INTO waiting VALUES (?, ?, ?, ?, ?, ?)", rows)
+            self._db.executemany("INSERT OR IGNORE INTO waiting VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         for one in readings:
             self._written = max(self._written, one.kept.row)
             self._gone.discard(one.kept.row)
@@ -96,12 +99,14 @@ class WaitingRows:
     def read(self, site: str, gateway: str) -> list[PendingReading]:
         """The readings that earlier agents left waiting, in the order in which they were read."""
         last = dict(self._db.execute("SELECT run, max(latest_us) FROM waiting GROUP BY run"))
-        rows = self._db.execute("SELECT row, run, earliest_us, latest_us, since_us, reading FROM waiting ORDER BY row")
+        rows = self._db.execute(f"SELECT {_COLUMNS} FROM waiting ORDER BY row")
         readings = []
-        for row, run, earliest_us, latest_us, since_us, text in rows:
+        for row, run, earliest_us, latest_us, since_us, text, crc in rows:
             same = bool(run) and run == self._run
             kept = Kept(row) if same else Kept(row, last[run], since_us)
             try:
+                if checksum((row, run, earliest_us, latest_us, since_us, text)) != crc:
+                    raise ValueError("its checksum differs")
                 readings.append(_read(site, gateway, (earliest_us, latest_us), kept, text))
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 self.unreadable += 1
@@ -112,7 +117,18 @@ class WaitingRows:
         """Store that UTC has certainly passed this moment. Raises sqlite3.OperationalError when the disk is full."""
         with self._db:
             self._db.execute("DELETE FROM clock_known")
-            self._db.execute("INSERT INTO clock_known VALUES (?, ?)", (self._run, utc_us))
+            row = self._run, utc_us
+            self._db.execute("INSERT INTO clock_known VALUES (?, ?, ?)", (*row, checksum(row)))
+
+    def _known(self) -> int | None:
+        """A moment of UTC that had passed in the last other run that knew UTC."""
+        for run, utc_us, crc in self._db.execute(
+            "SELECT run, utc_us, crc FROM clock_known WHERE run != ?", (self._run,)
+        ):
+            if checksum((run, utc_us)) == crc:
+                return int(utc_us)
+            log.error("spool.bad_row", "the last moment of UTC that was known is unreadable", run=run)
+        return None
 
 
 def _read(site: str, gateway: str, window_us: tuple[int, int], kept: Kept, text: str) -> PendingReading:

@@ -1,5 +1,7 @@
 """Lets the faults of a schedule happen."""
 
+import contextlib
+import sqlite3
 from collections.abc import Callable, Mapping
 from functools import partial
 from random import Random
@@ -12,6 +14,8 @@ from whenabouts_sim.chaos.parts.part import Part
 from whenabouts_sim.chaos.schedule.fault import CONNECTION_KINDS, MACHINE_KINDS, Fault
 
 SLOWEST = 40  # times as slow as usual: the network
+# The numbers of application and version are there: a file with others is somebody else's, and is not touched.
+HEAD_BYTES = 100
 SLOWEST_S = 2.0  # that a disk or a thread lets others wait
 
 
@@ -71,6 +75,9 @@ class Disturbances:
         if fault.kind.startswith("slow"):
             self._slow(fault, part.machine)
             return
+        if fault.kind == "bit_rot":
+            self._rot(part, fault)
+            return
         happens = partial(self._cut_power if fault.kind.startswith("power") else self._kill, part, fault)
         if fault.kind.endswith("write"):
             if part.process is not None:
@@ -94,6 +101,18 @@ class Disturbances:
             one.end()
             one.sites = others
             self._start_later(one, fault)
+
+    def _rot(self, part: Part, fault: Fault) -> None:
+        self._kill(part, fault)
+        if part.process is not None:
+            part.process.bury()
+        spool = part.machine.disk.root / "state" / "spool.sqlite"
+        if spool.exists():
+            # An earlier change may have hit it; SQLite's message may then quote what is no text.
+            damaged = sqlite3.DatabaseError, UnicodeDecodeError
+            with contextlib.suppress(*damaged), contextlib.closing(sqlite3.connect(spool)) as database:
+                database.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # as at an orderly end: all is in the one file
+            part.machine.disk.rot(spool, self._chance, HEAD_BYTES)
 
     def _kill(self, part: Part, fault: Fault) -> None:
         part.end()

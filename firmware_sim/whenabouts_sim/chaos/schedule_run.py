@@ -14,8 +14,8 @@ from typing import Any
 
 from whenabouts_cloud.landing.layout import PART
 from whenabouts_protocol import WireError, decode_ack
-from whenabouts_sim.chaos.checks.landed import FileId, latest, newest_numbers, read_landing
-from whenabouts_sim.chaos.checks.lateness import Ends, broken_lateness, effective_at, ends_of_batches
+from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, latest, newest_numbers, read_landing
+from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, ends_of_batches
 from whenabouts_sim.chaos.checks.laws import Broken, Spans, broken_laws
 from whenabouts_sim.chaos.checks.results import broken_results, read_told
 from whenabouts_sim.chaos.checks.well import well_spans
@@ -31,6 +31,7 @@ from whenabouts_sim.chaos.parts.gateway_part import Gateway
 from whenabouts_sim.chaos.parts.ingest_part import Ingest
 from whenabouts_sim.chaos.parts.job_part import Job
 from whenabouts_sim.chaos.parts.job_rules import rule
+from whenabouts_sim.chaos.parts.landing_files import Ends, FileId
 from whenabouts_sim.chaos.parts.part import Part
 from whenabouts_sim.chaos.schedule.fault import CLOUD, JOBS
 from whenabouts_sim.chaos.schedule.schedule import Schedule
@@ -150,8 +151,7 @@ class _Run:
             told = read_told(self._job.out / one.name, one)
             self.outcome.told += len(told.results)
             ends = ends_of_batches(self._job.out / one.name)
-            count = [said for said in landed.frontiers if said.file.within(effective_at(ends))]
-            complete_us = min([said.frontier_us for said in latest(count)], default=0)
+            complete_us = _complete_us(landed, effective_at(ends))
             if self.schedule.shards == 1:  # each shard knows the gateways of its own readings only
                 self.outcome.broken += [Broken("lateness", x) for x in broken_lateness(one, told, landed, ends)]
             self.outcome.broken += [Broken("results", x) for x in broken_results(one, told, landed, complete_us)]
@@ -165,7 +165,7 @@ class _Run:
                 numbers = newest_numbers(self._cloud.disk.root / "landing")
                 settled = [FileId(0, number, part) for part, number in numbers.items() if number]
             if settled and all(map(self._job.has_read, settled)):
-                if len(settled) == 1 or (read and self._job.ends != read):
+                if len(self.schedule.ingests) == 1 or (read and self._job.ends != read):
                     return
                 read = read or self._job.ends  # watermarks of several parts count one micro-batch later
             await asyncio.sleep(LOOK_S)
@@ -263,3 +263,13 @@ class _Run:
                 part.process.bury()
         self._loop.end_tasks()
         self._loop.close()
+
+
+def _complete_us(landed: Landed, effective: Ends) -> int:
+    """The time before which everything has landed, as far as these watermarks say; 0 if they say nothing of a gateway."""
+    said = {(one.site, one.gateway): one.frontier_us for one in latest(_within(landed, effective))}
+    return min((said.get((one.site, one.gateway), 0) for one in landed.readings), default=0)
+
+
+def _within(landed: Landed, effective: Ends) -> list[LandedFrontier]:
+    return [one for one in landed.frontiers if one.file.within(effective)]

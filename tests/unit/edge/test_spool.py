@@ -10,6 +10,8 @@ import pytest
 
 from support.child import environment, ran
 from support.edge.pending import pending, several
+from whenabouts_edge.store.checksum import checksum
+from whenabouts_edge.store.gaps import Gap
 from whenabouts_edge.store.spool import APPLICATION_ID, BOOT_RANDOM_BITS, Message, Spool, SpoolError, SpoolFull
 from whenabouts_protocol import Reading, WireError, decode_batch
 
@@ -278,6 +280,86 @@ def test_damaged_file_is_quarantined_and_reported(tmp_path, damage, seed):
     again.close()
 
 
+def test_a_changed_bit_of_a_message_puts_the_file_aside_at_the_start(tmp_path):
+    """SQLite's own check finds nothing: the structure is whole."""
+    path, _ = _filled(tmp_path)
+    changed(path)
+    with sqlite3.connect(path) as db:
+        assert db.execute("PRAGMA quick_check").fetchone() == ("ok",)
+    db.close()
+    spool = opened(tmp_path)
+    assert spool.quarantined == tmp_path / "spool.sqlite.damaged-1"
+    assert everything(spool) == []
+    spool.close()
+
+
+def test_a_checksum_changes_with_each_value_and_with_the_type_of_the_payload():
+    whole = checksum((1, "a"), b"payload")
+    assert whole == checksum([1, "a"], b"payload")
+    assert {checksum((2, "a"), b"payload"), checksum((1, "b"), b"payload"), checksum((1, "a"), b"Payload")}.isdisjoint(
+        {whole}
+    )
+    assert checksum((1, "a"), "payload") == checksum((1, "a"), None) == -1
+
+
+def test_a_message_that_is_damaged_while_the_agent_runs_is_not_sent(tmp_path):
+    spool = opened(tmp_path)
+    spool.append(several(["a"]))
+    with spool._db as db:
+        db.execute("UPDATE message SET payload = payload || x'00'")
+    with pytest.raises(SpoolError, match="is damaged: its checksum differs; the next start puts this file aside"):
+        spool.after(None, 1)
+    spool.close()
+
+
+@pytest.mark.parametrize(("table", "damage"), [
+    ("waiting", "UPDATE waiting SET latest_us = latest_us + 1"),
+    ("gap", "UPDATE gap SET count = count + 1"),
+    ("clock_known", "UPDATE clock_known SET utc_us = utc_us + 1"),
+])  # fmt: skip
+def test_a_damaged_row_of_another_table_is_left_out_and_told(tmp_path, table, damage, caplog):
+    spool = opened(tmp_path)
+    one = pending("a")
+    spool.waiting.numbered([one])
+    spool.waiting.write([one])
+    spool.waiting.know(5)
+    spool.keep_gaps([Gap("hall", "gw", "dock/tags", 1, 0, 9, "bounded")])
+    spool._db.execute(damage)
+    spool._db.commit()
+    spool.close()
+    again = Spool(tmp_path / "spool.sqlite", LIMIT, "another run")
+    found = {"waiting": again.waiting.read("hall", "gw"), "gap": again.gaps.read("hall", "gw")}
+    assert {name for name, rows in found.items() if not rows} == {table} & found.keys()
+    assert (again.waiting._since_us is None) == (table == "clock_known")
+    assert "is unreadable" in caplog.text
+    again.close()
+
+
+@pytest.mark.parametrize("table", ["waiting", "gap"])
+@pytest.mark.parametrize("text", [b"\xcc\xcc", b"other name "])
+def test_a_damaged_description_of_a_table_puts_the_file_aside(tmp_path, table, text):
+    """Found by bits that were changed at random: the agent ended with SQLite's error at each start."""
+    path, _ = _filled(tmp_path)
+    data = path.read_bytes()
+    at = data.index(b"INTEGER", data.index(f"TABLE {table}".encode())) - 2
+    path.write_bytes(data[:at] + text + data[at + len(text) :])
+    spool = opened(tmp_path)
+    assert spool.quarantined is not None
+    spool.append(several(["a"]))
+    spool.close()
+
+
+def changed(path):
+    """Change a bit in the payload of a message."""
+    with sqlite3.connect(path) as db:
+        boot, first_seq, payload = db.execute(
+            "SELECT boot, first_seq, payload FROM message LIMIT 1 OFFSET 3"
+        ).fetchone()
+        damaged = bytes([*payload[:-1], payload[-1] ^ 1])
+        db.execute("UPDATE message SET payload = ? WHERE boot = ? AND first_seq = ?", (damaged, boot, first_seq))
+    db.close()
+
+
 def test_damaged_boot_counter_is_quarantined(tmp_path):
     """A counter that no boot number can come from does not stop the agent."""
     path, _ = _filled(tmp_path)
@@ -290,7 +372,7 @@ def test_damaged_boot_counter_is_quarantined(tmp_path):
     spool.close()
 
 
-@pytest.mark.parametrize(("version", "application"), [(0, 0), (1, 0), (2, APPLICATION_ID), (3, 0x1234)])
+@pytest.mark.parametrize(("version", "application"), [(0, 0), (1, 0), (3, APPLICATION_ID), (3, 0x1234)])
 def test_database_of_another_program_is_not_touched(tmp_path, version, application):
     """Somebody's notes, or a spool of a later version: an error, and not one byte is changed."""
     path = tmp_path / "spool.sqlite"

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -11,22 +11,11 @@ import pyarrow.parquet as pq
 
 from whenabouts_cloud.landing.files import data_files
 from whenabouts_cloud.landing.layout import FRONTIER, PART, numbers_of
+from whenabouts_sim.chaos.parts.landing_files import FileId
 
 COLUMNS = ["site", "gateway", "boot", "seq", "stream", "kind", "key", "t_min", "t_max", "value"]
 Id = tuple[str, str, int, int]
 """Identity of a reading: site, gateway, boot, number."""
-
-
-class FileId(NamedTuple):
-    """A file of a landing: when it appeared, its number, and the part of the landing that it is in."""
-
-    at_us: int
-    number: int
-    part: str = ""
-
-    def within(self, ends: Mapping[str, int]) -> bool:
-        """True if it was read by somebody who has read each part so far."""
-        return self.number <= ends.get(self.part, 0)
 
 
 class LandedReading(NamedTuple):

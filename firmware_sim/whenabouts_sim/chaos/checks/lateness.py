@@ -6,16 +6,13 @@ reading that ends before it is late; an event that ends later, and began more th
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule, Stream
 from whenabouts_sim.chaos.checks.landed import Id, Landed, LandedReading
 from whenabouts_sim.chaos.checks.results import Told
-
-Ends = Mapping[str, int]
-"""The number of the last file that was read of each part of a landing."""
+from whenabouts_sim.chaos.parts.landing_files import Ends, ends_of
 
 
 def ends_of_batches(out: Path) -> list[Ends]:
@@ -33,11 +30,6 @@ def effective_at(ends: Sequence[Ends]) -> Ends:
     if ends and len(ends[-1]) == 1:
         return ends[-1]
     return ends[-2] if len(ends) > 1 else {}
-
-
-def ends_of(offset: Mapping[str, Any]) -> Ends:
-    """How far an offset of Spark has read the landing."""
-    return {part.removeprefix("."): place["number"] for part, place in offset.items()}
 
 
 def broken_lateness(rule: Rule, told: Told, landed: Landed, ends: Sequence[Ends]) -> Iterator[str]:

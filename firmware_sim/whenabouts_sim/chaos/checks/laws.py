@@ -4,7 +4,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from whenabouts_sim.chaos.checks.landed import FileId, Landed
+from whenabouts_sim.chaos.checks.landed import Landed
+from whenabouts_sim.chaos.parts.landing_files import FileId
 from whenabouts_sim.chaos.schedule.schedule import Schedule, stream_of
 from whenabouts_sim.world.clocks import EPOCH_US
 

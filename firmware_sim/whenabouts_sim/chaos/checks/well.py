@@ -16,6 +16,8 @@ def well_spans(lives: Spans, faults: Iterable[Fault], clock: ClockPlan) -> Spans
     """The spans of lives without those of faults of its machine. All in us since 1970 UTC; faults since the begin."""
     spans = lives
     for fault in faults:
+        if fault.kind == "bit_rot":  # all that was in the spool may be lost
+            spans = list(_without(spans, 0, EPOCH_US + fault.end_us))
         if fault.kind in BACKLOGS_US:
             begin, end = fault.at_us, fault.end_us + BACKLOGS_US[fault.kind]
             # What waited for UTC when it began is stored while it lasts.

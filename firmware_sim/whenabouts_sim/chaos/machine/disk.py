@@ -180,6 +180,21 @@ class Disk:
 
         through(str(self.root), self.tree)
 
+    def rot(self, path: Path, chance: Random, first: int = 0) -> None:
+        """Change a bit of a file at rest, from a byte on; nothing happens to one that is not there."""
+        size = path.stat().st_size if path.exists() else 0
+        if size <= first:
+            return
+        at, bit = chance.randrange(first, size), 1 << chance.randrange(8)
+        with _REAL_OPEN(path, "r+b") as file:
+            file.seek(at)
+            changed = file.read(1)[0] ^ bit
+            file.seek(at)
+            file.write(bytes([changed]))
+        node = self.node(str(path))
+        if isinstance(node, File) and at < len(node.synced):
+            node.synced[at] ^= bit
+
     def cut_power(self, chance: Random) -> None:
         """Leave what survives; all processes of the machine must be dead."""
 

@@ -10,11 +10,10 @@ from whenabouts_cloud.jobs.output.sink import claim
 from whenabouts_cloud.jobs.streaming import start_query
 from whenabouts_cloud.jobs.work import QueryOptions
 from whenabouts_cloud.rules.model import Rule
-from whenabouts_sim.chaos.checks.landed import FileId
-from whenabouts_sim.chaos.checks.lateness import Ends, ends_of
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine, Process
 from whenabouts_sim.chaos.parts.job_rules import engine_of
+from whenabouts_sim.chaos.parts.landing_files import Ends, FileId, ends_of
 from whenabouts_sim.chaos.parts.micro_batches import Query, Spark
 from whenabouts_sim.chaos.parts.part import Part
 

@@ -81,6 +81,12 @@ def _broker(kind: str, most_s: float = 0.0) -> Draw:
     return draw
 
 
+def _bit_rot(chance: Random, hosts: Sequence[str], at_us: int) -> Fault:
+    """An agent is killed, and a bit of its spool has changed when it starts again."""
+    gateways = [one for one in hosts if "/" in one]
+    return Fault("bit_rot", at_us, chance.randint(1, 1500) * 1000, chance.choice(gateways))
+
+
 def _sites_move(chance: Random, _hosts: Sequence[str], at_us: int) -> Fault:
     """Both ingests are killed, and started again with the sites of each other."""
     return Fault("sites_move", at_us, chance.randint(1, 1500) * 1000)
@@ -94,6 +100,7 @@ KINDS: dict[str, Draw] = {
     "disk_full": _machine("disk_full"),
     "slow_disk": _slow("slow_disk", 3.0),
     "slow_threads": _slow("slow_threads", 3.0),
+    "bit_rot": _bit_rot,
     "sites_move": _sites_move,
     "cut": _connection("cut", 0.0),
     "stall": _connection("stall", 2.0),
@@ -107,7 +114,16 @@ KINDS: dict[str, Draw] = {
 
 
 CONNECTION_KINDS = ("cut", "stall", "unreachable")
-MACHINE_KINDS = ("kill", "kill_at_write", "power_cut", "power_cut_at_write", "disk_full", "slow_disk", "slow_threads")
+MACHINE_KINDS = (
+    "kill",
+    "kill_at_write",
+    "power_cut",
+    "power_cut_at_write",
+    "disk_full",
+    "slow_disk",
+    "slow_threads",
+    "bit_rot",
+)
 
 
 def draw_faults(chance: Random, gateways: Sequence[str], ingests: Sequence[str], active_us: int) -> tuple[Fault, ...]:
