@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from support.browser.known_run import make
 from support.browser.look import CHROMIUM, FLAGS, Watched
 from support.browser.served import Served, served
+from support.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +33,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
 
 @pytest.fixture(scope="module")
 def known(run: tuple[Path, Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A dashboard over the known run."""
+    """A dashboard over the known run, all of which is counted: before that it shows fewer lanes, and estimates."""
     landing, results, rules = run
     with served(landing, tmp_path_factory.mktemp("log"), results=[results], rule=rules) as server:
+        until(lambda: server.get("/api/overview").json["exact"], "the dashboard to have counted the run")
         yield server
 
 

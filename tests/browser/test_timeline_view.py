@@ -30,10 +30,15 @@ class Plot:
     """Where the canvas draws times and lanes, from its data attributes, and the pixels there."""
 
     def __init__(self, canvas):
+        self.at, self.image = self._geometry(canvas), picture(canvas)
+        while self.at != (now := self._geometry(canvas)):  # it was laid out anew while the picture was taken
+            self.at, self.image = now, picture(canvas)
+
+    @staticmethod
+    def _geometry(canvas):
         names = ("from", "to", "left", "right", "top", "laneHeight", "scroll")
         found = canvas.evaluate("(canvas, names) => names.map(name => Number(canvas.dataset[name]))", list(names))
-        self.at = dict(zip(names, found, strict=True))
-        self.image = picture(canvas)
+        return dict(zip(names, found, strict=True))
 
     def x(self, us):
         """Horizontal place of a time."""
