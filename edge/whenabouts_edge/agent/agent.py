@@ -32,6 +32,7 @@ from whenabouts_edge.store.gaps import Gap
 from whenabouts_edge.store.intake import MAX_WAITING, Intake
 from whenabouts_edge.store.spool import Message, Spool, SpoolState
 from whenabouts_protocol import Birth
+from whenabouts_protocol.group_state import KIND as STATE
 from whenabouts_protocol.logs import Log
 from whenabouts_protocol.reading import NO_EVENT_KINDS
 
@@ -39,6 +40,7 @@ CLOCK_EVERY_S = 1.0
 STATUS_EVERY_S = 1.0
 WATERMARK_EVERY_S = 0.25
 DATE_EVERY_S = 0.1
+NO_RULE_KINDS = (*NO_EVENT_KINDS, STATE)  # readings that no rule sees when they have waited for UTC, as none does else
 DRAIN_S = 5.0  # after SIGTERM: time to publish the spool; the rest is sent after the next start
 
 log = Log(__name__)
@@ -195,15 +197,19 @@ class Agent:
             ready = self._time.released()
             if not ready:
                 break
-            events = [one for one in ready if one.kind not in NO_EVENT_KINDS]
-            self._store_presence(events, [one for one in ready if one.kind in NO_EVENT_KINDS])
+            events = [one for one in ready if one.kind not in NO_RULE_KINDS]
+            self._store_presence(events, [one for one in ready if one.kind in NO_RULE_KINDS])
 
     def _detect(self) -> None:
-        """Store the states that are certain by now, before a watermark covers a later time."""
+        """Store the states that are certain by now, before a watermark covers a later time. They wait for UTC as all do."""
         clear_us = self._clear_host_us()
         if self._group is None or clear_us is None:
             return
-        self._intake.offer(self._group.advance(clear_us, self._time.current()))
+        states = self._group.advance(clear_us, self._time.current())
+        if self._time.known:
+            self._intake.offer(states)
+        else:
+            self._time.keep(states)
         if self._group.view_changed():
             self._delivery.uplink.announce(self._birth())
         if self._group.peer_came:

@@ -15,7 +15,9 @@ import struct
 from whenabouts_edge.backoff import Backoff
 
 ASSUMED_DRIFT_PPM = 50  # of a board's crystal; assumed, as an estimate is no bound
-UNBOUNDED_US = 315_360_000_000_000  # ten years each way, when nothing is known: a stamp that matches nothing
+# A century each way, when nothing is known: a stamp that matches nothing, and holds the true time although a board's clock
+# begins in 1970 or 2000.
+UNBOUNDED_US = 3_153_600_000_000_000
 PACKET_BYTES = 48
 POLL_US = 64_000_000  # between exchanges once the time is known
 RETRY_US = 4_000_000  # until then, doubled up to POLL_US

@@ -21,7 +21,8 @@ SLEW_PPM_MAX = 100_000
 ANCHOR_US = (
     2_500_000  # a stamp may count from a moment this much earlier: two cycles of a reader that reports its own time
 )
-UNBOUNDED_US = 10 * 365 * 86400 * 1_000_000  # each way, for an unknown time: a stamp that matches nothing
+# Each way, for an unknown time: a stamp that matches nothing, and holds the true time also if the clock stands in 1970.
+UNBOUNDED_US = 100 * 365 * 86400 * 1_000_000
 
 
 SLEEP_US_MIN = 10_000  # less may be the distance between two clock readings: no host sleeps for so short a time
