@@ -18,10 +18,11 @@ from whenabouts_sim.world.clocks import EPOCH_US
 from whenabouts_sim.world.world import Sighting
 
 AT_US = 1_000_000
-SCHEDULE = replace(draw(1), sightings=(Sighting(AT_US, "dock", 0, "K"),))
+SCHEDULE = replace(draw(1), sightings=(Sighting(AT_US, "dock", 0, "K"),), faults=(), numbers=())
 SEEN = LandedReading(
-    FileId(0, 1), "hall", "gw-1", 7, 0, "dock/tags", "tag", "K", EPOCH_US + AT_US - 5, EPOCH_US + AT_US + 5, None
-)
+    FileId(0, 1), "hall", "gw-1", 7, 0, "dock/tags", "tag", "K", EPOCH_US + AT_US - 5, EPOCH_US + AT_US + 5, None,
+    None, None,
+)  # fmt: skip
 PLACE = ("hall", "gw-1", 7)
 
 
@@ -42,6 +43,7 @@ def test_a_landing_as_it_should_be_breaks_no_law():
         ("stamps", {"readings": [SEEN._replace(t_max=SEEN.t_min + 1)]}),
         ("stamps", {"readings": [SEEN._replace(key="other")]}),
         ("stamps", {"readings": [SEEN, SEEN._replace(seq=1)]}),
+        ("stamps", {"readings": [SEEN._replace(kind="state", key=None, t_min=0, t_max=1)]}),
         ("lost", {"readings": [], "lives": {"dock": [[0, 1 << 62]]}}),
         ("numbers", {"readings": [SEEN], "acked": {PLACE: 1}}),
         ("numbers", {"readings": [SEEN._replace(seq=1)]}),
@@ -55,6 +57,7 @@ def test_a_broken_law_is_told(law, case):
 
 
 def reading(stream, seq, t_min, t_max, file=1):
+    """A reading whose stamp does not matter to the true times."""
     return SEEN._replace(stream=stream, seq=seq, t_min=t_min, t_max=t_max, file=FileId(0, file))
 
 

@@ -78,6 +78,10 @@ class Disturbances:
         if fault.kind == "bit_rot":
             self._rot(part, fault)
             return
+        if fault.kind == "upgrade":
+            part.is_next = True
+            self._kill(part, fault)
+            return
         happens = partial(self._cut_power if fault.kind.startswith("power") else self._kill, part, fault)
         if fault.kind.endswith("write"):
             if part.process is not None:

@@ -1,6 +1,7 @@
 """Runs one schedule: the whole system in this process, on virtual time."""
 
 import asyncio
+import json
 import logging
 import shutil
 import tempfile
@@ -12,12 +13,15 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from whenabouts_cloud.ingest.owners import Owners, read_owners
 from whenabouts_cloud.landing.layout import PART
+from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_protocol import WireError, decode_ack
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, latest, newest_numbers, read_landing
 from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, ends_of_batches
 from whenabouts_sim.chaos.checks.laws import Broken, Spans, broken_laws
 from whenabouts_sim.chaos.checks.results import broken_results, read_told
+from whenabouts_sim.chaos.checks.together import broken_verdicts, presences
 from whenabouts_sim.chaos.checks.well import well_spans
 from whenabouts_sim.chaos.disturbances import Disturbances
 from whenabouts_sim.chaos.machine.clock import BEGIN_NS, VirtualTime, taken_over
@@ -26,7 +30,9 @@ from whenabouts_sim.chaos.machine.logs import logged
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine, current
 from whenabouts_sim.chaos.machine.running import Killed
+from whenabouts_sim.chaos.network import lying_gateway as liar
 from whenabouts_sim.chaos.network.broker_model import Broker, Message
+from whenabouts_sim.chaos.network.next_version import understood
 from whenabouts_sim.chaos.parts.gateway_part import Gateway
 from whenabouts_sim.chaos.parts.ingest_part import Ingest
 from whenabouts_sim.chaos.parts.job_part import Job
@@ -106,14 +112,16 @@ class _Run:
     async def _all(self) -> None:
         self._cloud = Machine(CLOUD, self._disks.add(CLOUD), self._loop.now_ns)
         folder, schedule = self._cloud.disk.root / "landing", self.schedule
+        if schedule.liar:
+            self._write_gateways_file()
         for ingest in schedule.ingests:
             place = folder / f"{PART}{ingest.part}" if ingest.part else folder
             self._ingests[ingest.name] = Ingest(
-                ingest.name, place, self._cloud, self._loop, self._broker, self._tell, ingest.sites
+                ingest.name, place, self._cloud, self._loop, self._broker, self._tell, ingest.sites, self._owners
             )
         for one in self._ingests.values():
             one.start()
-        rules = [rule(one.name, one.distance_ms, one.percent, one.delay_ms) for one in schedule.rules]
+        rules = [rule(one.name, one.distance_ms, one.percent, one.delay_ms, one.gateways) for one in schedule.rules]
         jobs = Machine(JOBS, self._disks.add(JOBS), self._loop.now_ns)
         self._job = Job(rules, folder, jobs, self._loop, schedule.trigger_s, schedule.shards, self._tell)
         self._job.start()
@@ -135,7 +143,10 @@ class _Run:
         disturbances = Disturbances(self._parts, self._broker, self._loop, chance, self._note, self._at)
         for fault in schedule.faults:
             self._at(fault.at_us, partial(disturbances.begin, fault))
+        if schedule.liar:
+            self._start_liar(schedule.liar)
         await asyncio.sleep(self.schedule.calm_us / 1e6)
+        self._finish_roll_out()
         await self._calm()
         self.outcome.calm_us = self._now_us
         try:
@@ -144,7 +155,7 @@ class _Run:
             self._tell(f"what was written cannot be read: {error!r}", "readable")
 
     def _judge(self, folder: Path) -> None:
-        landed = read_landing(folder, self._disks.appeared_us)
+        landed = self._of_honest(read_landing(folder, self._disks.appeared_us))
         self.outcome.landed = len(landed.readings)
         self.outcome.broken += broken_laws(self.schedule, landed, self._acked, self._lives())
         for one in self._job.rules:
@@ -155,6 +166,58 @@ class _Run:
             if self.schedule.shards == 1:  # each shard knows the gateways of its own readings only
                 self.outcome.broken += [Broken("lateness", x) for x in broken_lateness(one, told, landed, ends)]
             self.outcome.broken += [Broken("results", x) for x in broken_results(one, told, landed, complete_us)]
+            if isinstance(one, LatwinRule):
+                gateways = [plan.name for plan in self.schedule.gateways]
+                truth = presences(gateways, self.schedule.sightings, landed)
+                contradicts = broken_verdicts(one, gateways, told, landed, truth, complete_us)
+                self.outcome.broken += [Broken("together", x) for x in contradicts]
+
+    # A liar among the gateways, and the next version of the wire.
+
+    def _owners(self) -> Owners | None:
+        """Who may publish what, if there is a liar."""
+        if not self.schedule.liar:
+            return None
+        return Owners(read_owners(self._gateways_file))
+
+    @property
+    def _gateways_file(self) -> Path:
+        return self._disks.root / "gateways.json"
+
+    def _write_gateways_file(self) -> None:
+        of: dict[str, dict[str, list[str] | None]] = {
+            f"{one.site}/{one.name}": {"streams": None} for one in self.schedule.gateways
+        }
+        of[f"{self.schedule.liar}/{liar.NAME}"] = {"streams": [liar.STREAM]}
+        self._gateways_file.write_text(json.dumps({"gateways": of}))
+
+    def _start_liar(self, site: str) -> None:
+        victims = [
+            liar.Victim(one.site, one.name, [stream for _, stream in one.readers]) for one in self.schedule.gateways
+        ]
+        chance = Random(f"liar/{self.schedule.seed}")
+        one = liar.Liar(site, victims, self._broker, chance, lambda: self._clock.true_us)
+        self._loop.create_task(one.lie(EPOCH_US + self.schedule.calm_us), context=self._broker.context)
+
+    def _of_honest(self, landed: Landed) -> Landed:
+        """What is not of the liar, of whom nothing may have landed but what is in its own stream."""
+        for one in landed.readings:
+            if one.gateway == liar.NAME and one.stream != liar.STREAM:
+                self._tell(f"{one.identity} of the liar landed in {one.stream}", "owners")
+        return replace(
+            landed,
+            readings=[one for one in landed.readings if one.gateway != liar.NAME],
+            frontiers=[one for one in landed.frontiers if one.gateway != liar.NAME],
+            twice=[one for one in landed.twice if one[1] != liar.NAME],
+        )
+
+    def _finish_roll_out(self) -> None:
+        """If somebody was upgraded, the ingests are at the latest now: before, nobody takes what the next version sends."""
+        if any(one.is_next for one in self._parts.values()):
+            for one in self._ingests.values():
+                if not one.is_next:
+                    one.is_next = True
+                    one.end()
 
     async def _calm(self) -> None:
         end_us = EPOCH_US + self.schedule.last_us
@@ -246,11 +309,14 @@ class _Run:
         self._tell(f"unhandled: {context.get('message')}: {error!r}", "errors")
 
     def _seen(self, _client: str, message: Message) -> None:
+        message = understood(message)
         if not message.topic.endswith("/ack"):
             return
         try:
             ack = decode_ack(message.payload)
         except WireError:
+            return
+        if ack.gateway == liar.NAME:
             return
         for boot, seq in ack.landed.items():
             place = ack.site, ack.gateway, boot

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from whenabouts_cloud.landing.files import data_files
 from whenabouts_cloud.landing.layout import FRONTIER, PART, numbers_of
 from whenabouts_sim.chaos.parts.landing_files import FileId
 
-COLUMNS = ["site", "gateway", "boot", "seq", "stream", "kind", "key", "t_min", "t_max", "value"]
+COLUMNS = ["site", "gateway", "boot", "seq", "stream", "kind", "key", "t_min", "t_max", "value", "attrs", "vclock"]
 Id = tuple[str, str, int, int]
 """Identity of a reading: site, gateway, boot, number."""
 
@@ -32,6 +32,8 @@ class LandedReading(NamedTuple):
     t_min: int
     t_max: int
     value: str | None
+    attrs: str | None
+    vclock: Sequence[int] | None
 
     @property
     def identity(self) -> Id:

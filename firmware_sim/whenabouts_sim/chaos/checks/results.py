@@ -31,7 +31,7 @@ def read_told(folder: Path, rule: Rule) -> Told:
         for path in sorted(folder.glob("_late/batch=*/*.parquet"))
         for row in pq.ParquetFile(path).read().to_pylist()
     ]
-    made = _pair if isinstance(rule, CorrelateRule) else _match
+    made = _pair if isinstance(rule, CorrelateRule) else _match if isinstance(rule, CepRule) else _verdict
     aside = [((r["site"], r["gateway"], r["boot"], r["seq"]), r["reason"] == TOO_LONG) for r in late]
     return Told([made(row) for row in rows], {x for x, long in aside if not long}, {x for x, long in aside if long})
 
@@ -44,13 +44,19 @@ def _match(row: dict[str, Any]) -> tuple[Id, ...]:
     return tuple((e["site"], e["gateway"], e["boot"], e["seq"]) for e in row["events"])
 
 
+def _verdict(row: dict[str, Any]) -> tuple[Id, ...]:
+    return tuple((s["site"], s["gateway"], s["boot"], s["seq"]) for s in row["states"])
+
+
 def broken_results(rule: Rule, told: Told, landed: Landed, complete_us: int) -> Iterator[str]:
     """Every law of results that does not hold, in words. complete_us: before it, everything has landed and was told."""
-    readings = [one for one in landed.readings if one.kind == "tag"]
-    of = {one.identity: one for one in readings}
     for result, count in Counter(told.results).items():
         if count > 1:
             yield f"{rule.name}: {result} was told {count} times"
+    if not isinstance(rule, CepRule | CorrelateRule):
+        return
+    readings = [one for one in landed.readings if one.kind == "tag"]
+    of = {one.identity: one for one in readings}
     in_time = [one for one in readings if one.identity not in told.late | told.too_long]
     certain, possible = (_defined(rule, in_time), _defined(rule, readings))
     mine = set(told.results)

@@ -12,6 +12,7 @@ from paho.mqtt.enums import MQTTProtocolVersion
 from whenabouts_edge.config.settings import BrokerConfig
 from whenabouts_sim.chaos.machine.process import Process
 from whenabouts_sim.chaos.network.broker_model import Broker, Connection, Message
+from whenabouts_sim.chaos.network.next_version import next_topic, understood, upgraded
 
 WINDOW = 20  # messages in flight that the broker allows
 
@@ -45,14 +46,17 @@ GOOD, GONE = Reason(0), Reason(136, "the connection was lost")
 
 
 class GatewayClient:
-    """One connection of an agent, by the names that `Uplink` uses."""
+    """One connection of an agent, by the names that `Uplink` uses. is_next: it speaks the next version of the wire."""
 
     fault: OSError | None = None
     too_long = 0
     connect_timeout = 0.0
     on_socket_open: Any = None
 
-    def __init__(self, broker: Broker, process: Process, version: MQTTProtocolVersion, name: str) -> None:
+    def __init__(
+        self, broker: Broker, process: Process, version: MQTTProtocolVersion, name: str, is_next: bool = False
+    ) -> None:
+        self._is_next = is_next
         self._broker, self._process, self.protocol, self._name = broker, process, version, name
         self._context: Context = process.context
         self._connection: Connection | None = None
@@ -70,7 +74,7 @@ class GatewayClient:
 
     def will_set(self, topic: str, payload: bytes, qos: int, retain: bool) -> None:
         """Note the last will."""
-        self._will = Message(topic, payload, qos, retain)
+        self._will = self._worded(Message(topic, payload, qos, retain))
 
     def connect(self, _host: str, _port: int, _keepalive_s: int, properties: object = None) -> None:
         """Open the connection.
@@ -98,13 +102,13 @@ class GatewayClient:
         if self._connection is None or self._connection.broken:
             return Info(self._mid, mqtt.MQTT_ERR_NO_CONN)
         if self._process.alive:
-            self._connection.publish(Message(topic, bytes(payload), qos, retain), self._mid)
+            self._connection.publish(self._worded(Message(topic, bytes(payload), qos, retain)), self._mid)
         return Info(self._mid, mqtt.MQTT_ERR_SUCCESS)
 
     def subscribe(self, filters: Sequence[tuple[str, int]]) -> None:
         """Ask for messages."""
         if self._connection is not None and self._process.alive:
-            self._connection.subscribe(dict(filters))
+            self._connection.subscribe({next_topic(name) if self._is_next else name: qos for name, qos in filters})
             self._soon(lambda: self.on_subscribe(self, None, 0, [GOOD for _ in filters], None))
 
     def disconnect(self) -> None:
@@ -118,7 +122,7 @@ class GatewayClient:
         """A message came; paho acknowledges it when `on_message` has returned."""
 
         def handle() -> None:
-            self.on_message(self, None, message)
+            self.on_message(self, None, understood(message) if self._is_next else message)
             if mid and self._connection is not None:
                 self._connection.acknowledge(mid)
 
@@ -136,6 +140,9 @@ class GatewayClient:
                 self.on_disconnect(self, None, None, GONE, None)
 
         self._soon(tell)
+
+    def _worded(self, message: Message) -> Message:
+        return upgraded(message) if self._is_next else message
 
     def _died(self) -> None:
         """Its process was killed: the broker notices, for the system closes its socket."""
@@ -156,6 +163,8 @@ class GatewayClient:
             self._broker.loop.call_soon(callback, context=self._context)
 
 
-def maker(broker: Broker, process: Process) -> Callable[[BrokerConfig, MQTTProtocolVersion, str], Any]:
+def maker(
+    broker: Broker, process: Process, is_next: bool = False
+) -> Callable[[BrokerConfig, MQTTProtocolVersion, str], Any]:
     """Makes the clients of a process."""
-    return lambda config, version, name: GatewayClient(broker, process, version, name)
+    return lambda config, version, name: GatewayClient(broker, process, version, name, is_next)

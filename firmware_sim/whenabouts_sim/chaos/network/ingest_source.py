@@ -9,14 +9,21 @@ from whenabouts_cloud.ingest.receiving.reception import LEAVES, TAKEN_MESSAGES, 
 from whenabouts_protocol.topics import subscription
 from whenabouts_sim.chaos.machine.process import Process
 from whenabouts_sim.chaos.network.broker_model import Broker, Connection, Message
+from whenabouts_sim.chaos.network.next_version import next_topic, understood, upgraded
 
 AGAIN_S = 1.0  # between attempts to connect
 
 
 class IngestSource:
-    """A source (`reception.Source`) over a simulated connection; connects again by itself, as paho does."""
+    """A source (`reception.Source`) over a simulated connection; connects again by itself, as paho does.
 
-    def __init__(self, broker: Broker, process: Process, session: str, sites: Sequence[str] = ()) -> None:
+    knows_next: it understands the next version of the wire beside the present one.
+    """
+
+    def __init__(
+        self, broker: Broker, process: Process, session: str, sites: Sequence[str] = (), knows_next: bool = False
+    ) -> None:
+        self._knows_next = knows_next
         self._broker, self._process, self._session = broker, process, session
         self._sites = sites or ("+",)
         self._context: Context = process.context
@@ -50,7 +57,9 @@ class IngestSource:
             if token.qos and token.connection == self._connections:
                 connection.acknowledge(token.mid)
         for topic, payload in confirmed.acks:
-            connection.publish(Message(topic, payload, 1, True), 0)
+            ack = Message(topic, payload, 1, True)
+            for one in (ack, upgraded(ack)) if self._knows_next else (ack,):
+                connection.publish(one, 0)
 
     def stop(self) -> None:
         """Nothing waits."""
@@ -62,6 +71,7 @@ class IngestSource:
 
     def came(self, message: Message, mid: int) -> None:
         """A message came."""
+        message = understood(message) if self._knows_next else message
         token = Token(self._connections, mid, message.qos)
         sender = message.topic.rpartition("/")[0]
         added = self._inbox.put(sender, (message.topic, message.payload, token), len(message.payload), 0.0)
@@ -86,6 +96,8 @@ class IngestSource:
             return
         self._connections += 1
         filters = {subscription(leaf, site): qos for leaf, qos in LEAVES for site in self._sites}
+        if self._knows_next:
+            filters |= {next_topic(name): qos for name, qos in filters.items()}
         self._connection.subscribe(filters)
 
     def _again(self) -> None:

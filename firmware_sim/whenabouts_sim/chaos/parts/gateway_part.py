@@ -15,16 +15,32 @@ from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine, Process
 from whenabouts_sim.chaos.network.broker_model import Broker
 from whenabouts_sim.chaos.network.gateway_client import maker
+from whenabouts_sim.chaos.parts.job_rules import GROUP, STATE, state_stream
 from whenabouts_sim.chaos.parts.part import Part
 from whenabouts_sim.chaos.parts.serial_line import ReaderTask, SerialLine
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan, WrongClock
 from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.world.clocks import EPOCH_US
 
+LEAVE_MS = 300  # after its last read a badge is gone
+
+
+def badge_of(gateway: str) -> str:
+    """The name of the reader on which the badge of a gateway lies."""
+    return f"badge{gateway.rpartition('-')[2]}"
+
+
+def badge_key(gateway: str) -> str:
+    """The key of that badge."""
+    return f"BA{int(gateway.rpartition('-')[2]):08X}"
+
 
 @dataclass(frozen=True)
 class GatewayPlan:
-    """What a gateway is. readers: name and stream of each. disk_s, threads_s: the most that these make others wait."""
+    """What a gateway is. readers: name and stream of each. disk_s, threads_s: the most that these make others wait.
+
+    group: its members as site/name, if it is in one; it watches the badge that lies on its reader `badge_of(name)`.
+    """
 
     site: str
     name: str
@@ -36,6 +52,7 @@ class GatewayPlan:
     resend_s: int = 3
     disk_s: float = 0.0
     threads_s: float = 0.0
+    group: tuple[str, ...] = ()
 
     def configuration(self, state: Path) -> str:
         """The configuration file."""
@@ -43,6 +60,13 @@ class GatewayPlan:
             f'site = "{self.site}"\ngateway = "{self.name}"\nstate_dir = "{state}"\n[broker]\nresend_s = {self.resend_s}\n'
             f"[spool]\ncommit_ms = {self.commit_ms}\n[heartbeat]\nevery_ms = {self.heartbeat_ms}\n"
         )
+        if self.group:
+            members = ", ".join(f'"{one}"' for one in self.group)
+            text += f'[group]\nname = "{GROUP}"\nmembers = [{members}]\nstream = "{state_stream(self.name)}"\n'
+            text += (
+                f'[[state]]\nname = "{STATE}"\nstream = "{badge_of(self.name)}/tags"\nkey = "{badge_key(self.name)}"\n'
+            )
+            text += f"leave_ms = {LEAVE_MS}\n"
         for name, stream in self.readers:
             text += f'[[reader]]\nname = "{name}"\nkind = "rdm6300"\nport = "chaos://{name}"\nstream = "{stream}"\n'
         return text
@@ -71,7 +95,7 @@ class Gateway(Part):
         process.ended.append(lambda: life.__setitem__(1, self._clock.true_us))
         on_us = EPOCH_US + (self.machine.on_ns - BEGIN_NS) // 1000
         source = WrongClock(self.plan.clock, self._clock, EPOCH_US, on_us)
-        machine = AgentMachine(self._reader, maker(self._broker, process), lambda: self.machine.run)
+        machine = AgentMachine(self._reader, maker(self._broker, process, self.is_next), lambda: self.machine.run)
         self.agent = Agent(self._config, PacedClock(source, source.pace), None, machine)
         await self.agent.run()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.holding import LandingError
 from whenabouts_cloud.ingest.landing_writer import Landing
+from whenabouts_cloud.ingest.owners import Owners
 from whenabouts_cloud.ingest.service import FLUSH_S, RETRY_S, IngestService
 from whenabouts_cloud.landing.store import Store
 from whenabouts_edge.events import set_within
@@ -18,24 +19,27 @@ from whenabouts_sim.chaos.parts.part import Part
 
 
 class Ingest(Part):
-    """An ingest. folder: its part of the landing. sites: what it lands, none: all. session: its name at the broker."""
+    """An ingest. folder: its part of the landing. sites: what it lands, none: all. session: its name at the broker. owners:
+    who may publish what, at each start.
+    """
 
     ends_on_full_disk = (LandingError, OSError)
 
     def __init__(
         self, name: str, folder: Path, machine: Machine, loop: VirtualLoop, broker: Broker, told: Callable[[str], None],
-        sites: Sequence[str] = (),
+        sites: Sequence[str] = (), owners: Callable[[], Owners | None] = lambda: None,
     ) -> None:  # fmt: skip
         super().__init__(name, machine, loop, told)
+        self._owners = owners
         self.folder, self._broker, self.sites = folder, broker, tuple(sites)
         self.bridge: Bridge | None = None
         self.session = ""
 
     async def _serve(self, process: Process) -> None:
         landing = Landing(Store.at(self.folder))
-        self.bridge = bridge = Bridge(landing, sites=self.sites)
+        self.bridge = bridge = Bridge(landing, owners=self._owners(), sites=self.sites)
         self.session = f"wa-ingest-{landing.session}"
-        source = IngestSource(self._broker, process, self.session, self.sites)
+        source = IngestSource(self._broker, process, self.session, self.sites, self.is_next)
         service = IngestService(source, bridge, "broker")
         service.connect()
         while True:

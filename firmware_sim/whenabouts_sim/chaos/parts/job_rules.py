@@ -10,13 +10,22 @@ from whenabouts_cloud.jobs.engines.latwin import LATWIN
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule
 from whenabouts_cloud.rules.parse import parse_rules
 
-PAIRS, MATCHES = "handover", "unpaid"
+PAIRS, MATCHES, TOGETHER = "handover", "unpaid", "staffed"
+GROUP, STATE = "staff", "present"
 LENGTH_MS = 1500  # of the longest stamp while UTC is known
 
 
+def state_stream(gateway: str) -> str:
+    """The stream of a gateway's states."""
+    return f"{gateway}/state"
+
+
 @functools.lru_cache(maxsize=64)
-def rule(name: str, distance_ms: int, percent: int, delay_ms: int) -> Rule:
-    """The rule of this name: pairs at most distance_ms apart with a probability, or goods that left unpaid."""
+def rule(name: str, distance_ms: int, percent: int, delay_ms: int, gateways: tuple[str, ...] = ()) -> Rule:
+    """The rule of this name: pairs at most distance_ms apart with a probability, goods that left unpaid, or badges that
+    were present at all these gateways at once.
+    """
+    states = {f"g{number}": gateway for number, gateway in enumerate(gateways)}
     delay = f"DELAY {delay_ms} ms LENGTH 0 us .. {LENGTH_MS} ms"
     text = {
         PAIRS: f'STREAM dock FROM "dock/tags" {delay}\nSTREAM door FROM "door/tags" {delay}\n'
@@ -25,6 +34,10 @@ def rule(name: str, distance_ms: int, percent: int, delay_ms: int) -> Rule:
         MATCHES: f'STREAM shelf FROM "shelf/tags" {delay}\nSTREAM till FROM "till/tags" {delay}\n'
         f'STREAM exit FROM "exit/tags" {delay}\n'
         f"RULE {MATCHES} SEQ(shelf a, !till c, exit e) WITHIN {distance_ms} ms PER key\n",
+        TOGETHER: "".join(
+            f'STREAM {one} FROM "{state_stream(gateway)}" DELAY {delay_ms} ms\n' for one, gateway in states.items()
+        )
+        + f"RULE {TOGETHER}\n  DEFINITELY {' AND '.join(f'{one}.{STATE}' for one in states)}\n  WINDOW 4 IN GROUP {GROUP}\n",
     }[name]
     return parse_rules(text).rules[0]
 

@@ -10,7 +10,7 @@ from whenabouts_sim.chaos.machine.running import Killed
 
 
 class Part(ABC):
-    """A part during a schedule. told: gets errors that no process should end with."""
+    """A part during a schedule. told: gets errors that no process should end with. is_next: it was upgraded."""
 
     ends_on_full_disk: ClassVar[tuple[type[Exception], ...]] = (
         OSError,
@@ -20,6 +20,7 @@ class Part(ABC):
         self.name, self.machine = name, machine
         self._loop, self._told = loop, told
         self.process: Process | None = None
+        self.is_next = False
 
     def start(self) -> None:
         """Start it, unless it runs, or its machine has no power."""

@@ -87,6 +87,11 @@ def _bit_rot(chance: Random, hosts: Sequence[str], at_us: int) -> Fault:
     return Fault("bit_rot", at_us, chance.randint(1, 1500) * 1000, chance.choice(gateways))
 
 
+def _upgrade(chance: Random, hosts: Sequence[str], at_us: int) -> Fault:
+    """An agent or ingest is ended, and started again with the next version of the wire."""
+    return Fault("upgrade", at_us, chance.randint(1, 1500) * 1000, chance.choice(hosts))
+
+
 def _sites_move(chance: Random, _hosts: Sequence[str], at_us: int) -> Fault:
     """Both ingests are killed, and started again with the sites of each other."""
     return Fault("sites_move", at_us, chance.randint(1, 1500) * 1000)
@@ -102,6 +107,7 @@ KINDS: dict[str, Draw] = {
     "slow_threads": _slow("slow_threads", 3.0),
     "bit_rot": _bit_rot,
     "sites_move": _sites_move,
+    "upgrade": _upgrade,
     "cut": _connection("cut", 0.0),
     "stall": _connection("stall", 2.0),
     "unreachable": _connection("unreachable", 3.0),
@@ -123,6 +129,7 @@ MACHINE_KINDS = (
     "slow_disk",
     "slow_threads",
     "bit_rot",
+    "upgrade",
 )
 
 

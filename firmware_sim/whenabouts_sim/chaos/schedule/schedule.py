@@ -4,12 +4,12 @@ Times are microseconds since the schedule's begin. A world is a few gateways wit
 the other. All faults end before `calm_us`; after that everything must land and be told within a bound.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan
-from whenabouts_sim.chaos.parts.job_rules import LENGTH_MS, MATCHES, PAIRS
+from whenabouts_sim.chaos.parts.gateway_part import LEAVE_MS, GatewayPlan, badge_key, badge_of
+from whenabouts_sim.chaos.parts.job_rules import LENGTH_MS, MATCHES, PAIRS, TOGETHER
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.chaos.schedule.fault import CLOUD, SECOND, Fault, draw_faults
 from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, Sighting
@@ -19,16 +19,20 @@ READERS = ("dock", "dock-b", "door", "door-b", "shelf", "till", "exit", "exit-b"
 SITES = ("hall", "shop")
 SPACING_US = RDM_REPEAT_US + 1000
 DRIFT_PPM = 50  # the most that the product assumes
+PART_GROUPED, PART_LYING = 0.3, 0.25  # of schedules: with a group of gateways, with a liar
 
 
 @dataclass(frozen=True)
 class RulePlan:
-    """A rule that the job runs: its name, distance of pairs or window of matches, percent of certainty, DELAY."""
+    """A rule that the job runs: its name, distance of pairs or window of matches, percent of certainty, DELAY; gateways
+    that are a group.
+    """
 
     name: str
     distance_ms: int
     percent: int
     delay_ms: int
+    gateways: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,9 @@ TWO = (IngestPlan(CLOUD, "a", SITES[:1]), IngestPlan(SECOND, "b", SITES[1:]))
 
 @dataclass(frozen=True)
 class Schedule:
-    """sightings: times since the begin. numbers: which of the seed's faults are left, by their numbers."""
+    """sightings: times since the begin. numbers: which of the seed's faults are left, by their numbers. liar: the site of a
+    gateway that lies, "" if there is none.
+    """
 
     seed: int
     gateways: tuple[GatewayPlan, ...]
@@ -58,6 +64,7 @@ class Schedule:
     trigger_s: float = 1.0
     shards: int = 1
     ingests: tuple[IngestPlan, ...] = ALONE
+    liar: str = ""
 
     @property
     def calm_us(self) -> int:
@@ -94,21 +101,28 @@ def draw(seed: int) -> Schedule:
     active_us = chance.randint(25, 40) * SECOND_US // 10
     gateways = _gateways(chance, active_us)
     sightings = _sightings(chance, active_us)
+    grouped = _grouped(gateways, chance.random() < PART_GROUPED)
+    if grouped is not gateways:
+        gateways, sightings = grouped, _with_badges(chance, grouped, sightings, active_us)
     ingests = chance.choice((ALONE, ALONE, TWO))
     faults = draw_faults(
         chance, [f"{one.site}/{one.name}" for one in gateways], [one.name for one in ingests], active_us
     )
-    rules = _rules(chance)
+    rules = _rules(chance, gateways)
     trigger_s, shards = chance.choice((1.0, 2.0, 2.0)), chance.choice((1, 1, 1, 2))
+    liar = chance.choice(SITES) if chance.random() < PART_LYING else ""
     return Schedule(
-        seed, gateways, sightings, faults, tuple(range(len(faults))), active_us, rules, trigger_s, shards, ingests
+        seed, gateways, sightings, faults, tuple(range(len(faults))), active_us, rules, trigger_s, shards, ingests, liar
     )
 
 
-def _rules(chance: Random) -> tuple[RulePlan, ...]:
+def _rules(chance: Random, gateways: Sequence[GatewayPlan]) -> tuple[RulePlan, ...]:
     delay_ms = chance.choice((200, 1_000, 60_000))
     pairs = RulePlan(PAIRS, chance.choice((300, 1000, 2000)), chance.choice((10, 50, 80, 100)), delay_ms)
     matches = RulePlan(MATCHES, chance.choice((1000, 60_000)), 100, delay_ms)
+    if gateways[0].group:
+        together = RulePlan(TOGETHER, 0, 100, delay_ms, tuple(one.name for one in gateways))
+        return chance.choice(((together,), (together,), (together, pairs)))
     return chance.choice(((pairs,), (pairs,), (matches,), (matches,), (pairs, matches)))
 
 
@@ -127,6 +141,34 @@ def _gateways(chance: Random, active_us: int) -> tuple[GatewayPlan, ...]:
                 )
             )  # fmt: skip
     return tuple(plans)
+
+
+def _grouped(gateways: tuple[GatewayPlan, ...], wanted: bool) -> tuple[GatewayPlan, ...]:
+    """The gateways as a group, each with one more reader, on which its badge lies."""
+    if not wanted or len(gateways) < 2:
+        return gateways
+    members = tuple(f"{one.site}/{one.name}" for one in gateways)
+    return tuple(
+        replace(one, group=members, readers=(*one.readers, (badge_of(one.name), stream_of(badge_of(one.name)))))
+        for one in gateways
+    )
+
+
+def _with_badges(
+    chance: Random, gateways: Sequence[GatewayPlan], sightings: Sequence[Sighting], active_us: int
+) -> tuple[Sighting, ...]:
+    """Badges that lie on their readers now and then, and fewer goods."""
+    found = [one for one in sightings if int(one.key[:2], 16) % 2]
+    end_us = active_us + SECOND_US
+    for gateway in gateways:
+        at_us, number = chance.randint(SECOND_US // 2, 2 * SECOND_US), 0
+        while at_us < end_us:
+            until_us = min(end_us, at_us + chance.choice((1, 300_000, 1_000_000)))
+            for true_us in range(at_us, until_us, SPACING_US):
+                found.append(Sighting(true_us, badge_of(gateway.name), number, badge_key(gateway.name)))
+                number += 1
+            at_us = until_us + chance.choice((LEAVE_MS * 1000, 500_000, 1_500_000)) + chance.randint(1, 100_000)
+    return tuple(sorted(found))
 
 
 def _clock(chance: Random, active_us: int) -> ClockPlan:
