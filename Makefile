@@ -24,7 +24,7 @@ FOLDER ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-deep fuzz audit sbom lint types docs bench bench-edge bench-correlation bench-cep bench-latwin bench-spark bench-scale bench-year bench-dashboard broker test-programs lock clean seed-is-a-number
+.PHONY: help setup demo test test-deep fuzz soak audit sbom lint types docs bench bench-edge bench-correlation bench-cep bench-latwin bench-spark bench-scale bench-year bench-dashboard broker test-programs lock clean seed-is-a-number
 
 help:  ## Show these targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -66,6 +66,9 @@ test-deep: seed-is-a-number $(TESTED) $(AUDIT)/.ready  ## Search three times as 
 MINUTES ?= 5
 fuzz: seed-is-a-number setup  ## Check decoders, readers, rule parser and ingest with mutated inputs. MINUTES=5 SEED=7 TARGET=batch
 	@PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(TARGET:%=--target %)
+
+soak: seed-is-a-number setup broker  ## Run two sites with two ingests and Spark for 30 minutes, killed at random, and judge the result. MINUTES=5 SEED=7
+	@$(BIN)/whenabouts-sim soak --minutes $(if $(filter file,$(origin MINUTES)),30,$(MINUTES)) $(if $(SEED),--seed $(SEED))
 
 lint: setup  ## Format check, lint, strict types, those of boards too, and the manual without a warning.
 	$(BIN)/ruff format --check .

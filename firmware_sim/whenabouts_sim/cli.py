@@ -1,20 +1,14 @@
 """`whenabouts-sim`: simulated sites."""
 
-import contextlib
 import json
-import shutil
-import signal
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import click
 
 try:
     from whenabouts_edge.capture.capture import SizeLimitError
-    from whenabouts_edge.trace.format import TraceError
     from whenabouts_sim.boards.command import board
     from whenabouts_sim.chaos.command import chaos
     from whenabouts_sim.demo.demo import Demo
@@ -24,10 +18,10 @@ try:
     from whenabouts_sim.readers.faults import Faults
     from whenabouts_sim.readers.reader_run import KINDS, FaultOptions, ReaderRun, run_reader
     from whenabouts_sim.readers.recording import record_reader
-    from whenabouts_sim.stack.broker import BrokerError
+    from whenabouts_sim.soak.command import soak
+    from whenabouts_sim.stack.run_folder import in_folder
     from whenabouts_sim.stack.site_run import SiteRun
     from whenabouts_sim.stack.sources import new_seed
-    from whenabouts_sim.stack.stack import PartError
     from whenabouts_sim.swarm.run import Swarm
 except ModuleNotFoundError as error:  # every extra installs this command, but not always its packages
     if error.name is not None and error.name.startswith("whenabouts_"):
@@ -35,8 +29,6 @@ except ModuleNotFoundError as error:  # every extra installs this command, but n
     raise SystemExit(
         f"whenabouts-sim: package {error.name} is missing; install the extra: pip install 'whenabouts[sim]'"
     ) from None
-
-T = TypeVar("T")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -48,6 +40,7 @@ def main() -> None:
 main.add_command(board)
 main.add_command(chaos)
 main.add_command(logs)
+main.add_command(soak)
 
 
 @main.command()
@@ -85,7 +78,7 @@ def demo(seed: int | None, speed: float, trace: Path | None, keep: Path | None, 
         click.echo(json.dumps(judgement.as_dict()) if as_json else table(judgement))
         return not as_json and sys.stdin.isatty() and sys.stdout.isatty()
 
-    found = _in_folder(keep, lambda folder: Demo(folder, number, speed, trace, as_json, dashboard).run(judged))
+    found = in_folder(keep, lambda folder: Demo(folder, number, speed, trace, as_json, dashboard).run(judged))
     sys.exit(0 if flawless(found) else 1)
 
 
@@ -138,7 +131,7 @@ def office(
         summary = run_office(number, phones + 2, hours, clock_error)
         click.echo(json.dumps(summary.as_dict()) if as_json else f"seed {number}: {office_table(summary)}")
         sys.exit(0 if summary.sound else 1)
-    judged = _in_folder(keep, lambda folder: OfficeRun(folder, number, speed, as_json).run())
+    judged = in_folder(keep, lambda folder: OfficeRun(folder, number, speed, as_json).run())
     click.echo(json.dumps(judged.as_dict()) if as_json else "\n".join(together_lines("the phone is muted", judged)))
     sys.exit(0 if judged.sound else 1)
 
@@ -167,7 +160,7 @@ def swarm(gateways: int, rate: float | None, seconds: float, keep: Path | None, 
     Example:  whenabouts-sim swarm --gateways 200
               whenabouts-sim swarm --gateways 1000 --rate 2000 --seconds 60
     """
-    result = _in_folder(keep, lambda folder: Swarm(folder, gateways, rate, seconds, quiet=as_json).run())
+    result = in_folder(keep, lambda folder: Swarm(folder, gateways, rate, seconds, quiet=as_json).run())
     click.echo(json.dumps(result.as_dict()) if as_json else result.text())
     sys.exit(0 if result.exact else 1)
 
@@ -226,7 +219,7 @@ def reader(
         return run_reader(run, seconds, lambda: click.echo(str(path)), lambda text: click.echo(text, err=True))
 
     click.echo(f"seed {number}", err=True)
-    click.echo(_in_folder(None, serve), err=True)
+    click.echo(in_folder(None, serve), err=True)
 
 
 @main.command()
@@ -284,7 +277,7 @@ def site(seed: int | None, broker: str | None, seconds: float | None, keep: Path
     number = new_seed() if seed is None else seed
     address = None if broker is None else _address(broker)
     say = lambda text: click.echo(text, err=True)  # noqa: E731
-    count = _in_folder(keep, lambda folder: SiteRun(folder, number, address, say).run(seconds))
+    count = in_folder(keep, lambda folder: SiteRun(folder, number, address, say).run(seconds))
     click.echo(f"{count} sightings", err=True)
 
 
@@ -302,35 +295,6 @@ def _check_options(context: click.Context, virtual: bool) -> None:
         if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
             option = f"--{name.replace('_', '-')}"
             raise click.UsageError(f"{option}: belongs to a run {'without' if virtual else 'with'} --virtual")
-
-
-def _in_folder(keep: Path | None, run: Callable[[Path], T]) -> T:
-    """Run in a folder; report errors and Ctrl-C as messages."""
-    if keep is not None and keep.exists() and any(keep.iterdir()):
-        raise click.UsageError(f"--keep: {keep} is not empty, expected a new folder")
-    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: a shell starts background jobs with it ignored
-        signal.signal(number, signal.default_int_handler)
-    with _folder(keep) as folder:
-        try:
-            return run(folder)
-        except KeyboardInterrupt:
-            click.echo("\nstopped; every process has ended", err=True)
-            sys.exit(130)
-        except (PartError, BrokerError, TraceError, OSError, ValueError) as error:
-            raise click.ClickException(str(error)) from None
-
-
-@contextlib.contextmanager
-def _folder(keep: Path | None) -> Iterator[Path]:
-    if keep is not None:
-        keep.mkdir(parents=True, exist_ok=True)
-        yield keep.resolve()
-        return
-    folder = Path(tempfile.mkdtemp(prefix="whenabouts-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

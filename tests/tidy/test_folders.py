@@ -69,6 +69,7 @@ FLOORS = {
         "chaos.checks",
         "chaos",
         "boards demo logs swarm",
+        "soak",
         "cli",
     ],
     "whenabouts_hardware": [

@@ -17,16 +17,20 @@ from whenabouts_cloud.enrol.folder import (
     opened,
 )
 from whenabouts_cloud.enrol.mosquitto import CONFIGURATION
-from whenabouts_cloud.enrol.names import INGEST, PUBLISHER
+from whenabouts_cloud.enrol.names import INGEST, PUBLISHER, ingest_identity
 
 HOST = "127.0.0.1"
 DAYS = 2
 
 
 class Enrolment:
-    """An authority in a folder. groups: by the identity of each gateway that will have a certificate."""
+    """An authority in a folder. groups: by the identity of each gateway that will have a certificate. ingests: the sites of
+    each of several ingests, by its name.
+    """
 
-    def __init__(self, folder: Path, port: int, groups: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self, folder: Path, port: int, groups: Mapping[str, Sequence[str]], ingests: Mapping[str, Sequence[str]] = {}
+    ) -> None:
         self._folder = folder
         self._authority = folder / "authority"
         now_s = int(time.time())
@@ -35,7 +39,9 @@ class Enrolment:
             for identity, of in groups.items():
                 ca.register = ca.register.enrolled(identity, (), of)
                 self._give(ca, identity, now_s)
-            for identity in (INGEST, PUBLISHER):
+            for name, sites in ingests.items():
+                ca.register = ca.register.with_ingest(ingest_identity(name), sites)
+            for identity in (INGEST, PUBLISHER, *map(ingest_identity, ingests)):
                 self._give(ca, identity, now_s)
             ca.enrol_broker(folder / "broker", [HOST], port, now_s, DAYS, bind=HOST)
 

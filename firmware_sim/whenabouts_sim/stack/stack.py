@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from whenabouts_cloud.enrol.names import INGEST, PUBLISHER, identity_of
+from whenabouts_cloud.enrol.names import PUBLISHER, identity_of, ingest_identity
 from whenabouts_protocol.group_state import HEARTBEAT
 from whenabouts_sim.judge.placement import Landed, ReadingId
 from whenabouts_sim.judge.presence_overlap import Detected, LandedState
@@ -122,14 +122,15 @@ class Stack:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def enrol(self, groups: Mapping[str, Sequence[str]]) -> bool:
-        """Let only those in who have a certificate: these gateways, by identity with their groups, ingest and publisher.
+    def enrol(self, groups: Mapping[str, Sequence[str]], ingests: Mapping[str, Sequence[str]] = {}) -> bool:
+        """Let only those in who have a certificate: these gateways, by identity with their groups, ingest and publisher;
+        and these ingests, by name with their sites.
 
         Before the broker starts; returns False, and changes nothing, if mosquitto is not installed.
         """
         if self.broker.kind != "mosquitto":
             return False
-        self.enrolment = Enrolment(self.folder / "enrolled", self.broker.port, groups)
+        self.enrolment = Enrolment(self.folder / "enrolled", self.broker.port, groups, ingests)
         self.broker.secure(self.enrolment.configuration, self.enrolment.context(PUBLISHER))
         return True
 
@@ -199,26 +200,16 @@ class Stack:
         config = self.folder / "config" / f"{gateway}.toml"
         return self.start(gateway, [sys.executable, "-m", "whenabouts_edge.cli", "run", "--config", str(config)])
 
-    def start_ingest(self) -> Part:
-        """Start the bridge to the landing."""
-        address = f"127.0.0.1:{self.broker.port}"
-        tls = [part for key, file in self._tls(INGEST).items() for part in (f"--{key.replace('_', '-')}", file)]
+    def start_ingest(self, name: str | None = None, sites: Sequence[str] = ()) -> Part:
+        """Start the bridge to the landing; one of several has a name, and the sites that it lands."""
+        files = ["--broker", f"127.0.0.1:{self.broker.port}", "--landing", str(self.landing)]
+        files += [] if name is None else ["--name", name, *(part for site in sites for part in ("--site", site))]
+        tls = self._tls(ingest_identity(name))
+        files += [part for key, file in tls.items() for part in (f"--{key.replace('_', '-')}", file)]
         if self.enrolment is not None:
-            tls += ["--gateways", str(self.enrolment.gateways)]
-        return self.start(
-            "ingest",
-            [
-                sys.executable,
-                "-m",
-                "whenabouts_cloud.cli",
-                "ingest",
-                "--broker",
-                address,
-                "--landing",
-                str(self.landing),
-                *tls,
-            ],
-        )
+            files += ["--gateways", str(self.enrolment.gateways)]
+        part = "ingest" if name is None else f"ingest-{name}"
+        return self.start(part, [sys.executable, "-m", "whenabouts_cloud.cli", "ingest", *files])
 
     def start_job(self, rules: str, *options: str) -> Part:
         """Start the streaming job of some rules; results come as JSON lines on its stdout."""
