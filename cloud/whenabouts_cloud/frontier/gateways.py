@@ -6,9 +6,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whenabouts_cloud.landing.files import DamagedFileError
 from whenabouts_cloud.landing.history import everything, frontiers_of
 from whenabouts_cloud.landing.scan import frontiers_in
 from whenabouts_cloud.landing.store import Store
+from whenabouts_protocol.logs import Log
+
+log = Log(__name__)
 
 Watermark = tuple[str, int]
 """A gateway as "site/gateway", and the time before which all its readings have landed, us since 1970 UTC."""
@@ -42,11 +46,17 @@ class Watermarks:
 
 
 def latest_watermarks(landing: Store) -> list[Watermark]:
-    """The latest watermark of each gateway in a landing."""
+    """The latest watermark of each gateway in a landing. Damaged files are left out: others say as much, or less."""
     latest: dict[str, int] = {}
-    for one in frontiers_in(landing, frontiers_of(everything(landing))):
-        name = f"{one['site']}/{one['gateway']}"
-        latest[name] = max(one["frontier_us"], latest.get(name, one["frontier_us"]))
+    for piece in frontiers_of(everything(landing)):
+        try:
+            said = list(frontiers_in(landing, [piece]))
+        except DamagedFileError as error:
+            log.warning("landing.damaged", "its watermarks are left out", error=error)
+            continue
+        for one in said:
+            name = f"{one['site']}/{one['gateway']}"
+            latest[name] = max(one["frontier_us"], latest.get(name, one["frontier_us"]))
     return list(latest.items())
 
 

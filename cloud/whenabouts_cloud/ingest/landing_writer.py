@@ -15,6 +15,7 @@ the ledger is rebuilt from a snapshot and the files after it. Spark and pyarrow 
 import io
 import json
 import uuid
+import zlib
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +28,7 @@ from whenabouts_cloud.ingest.dead_letter_files import DEAD, LetterFiles, Letters
 from whenabouts_cloud.ingest.holding import LandingError, hold
 from whenabouts_cloud.ingest.lease import LEASE_S
 from whenabouts_cloud.ingest.ledger import Ledger
+from whenabouts_cloud.landing.checksum import CRC_KEY, NO_CRC, check_footer, seal, seal_footer, sealed, unsealed
 from whenabouts_cloud.landing.files import FILE_KEY, RANGES_KEY
 from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, HOUR, SUFFIX, Numbers, numbers_of, path_of
 from whenabouts_cloud.landing.ranges import Range, range_of
@@ -80,7 +82,7 @@ class Landing:
 
     def _fence(self) -> None:
         """Occupy all names that the next file of the holder before can get (`holding`), with files that say nothing."""
-        mark = {RANGES_KEY: "[]", b"whenabouts.holder": self._holding.holder}
+        mark = {RANGES_KEY: "[]", b"whenabouts.holder": self._holding.holder, CRC_KEY: NO_CRC}
         nothing = _parquet(to_table([], 0).replace_schema_metadata(mark))
         hour = self._holding.hour
         files = ((DATA, nothing), (AHEAD, nothing), (FRONTIER, b""))
@@ -114,6 +116,8 @@ class Landing:
                 continue
             try:
                 with self.store.open(path) as file:
+                    if self.store.local is not None:
+                        check_footer(file)
                     yield from map(range_of, json.loads(pq.read_metadata(file).metadata[RANGES_KEY]))
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise LandingError(
@@ -132,14 +136,13 @@ class Landing:
             LandingLost: another ingest holds the landing.
         """
         self._next += self._holding.settle()
-        metadata = {RANGES_KEY: json.dumps(ranges), FILE_KEY: str(self._next)}
+        metadata = {RANGES_KEY: json.dumps(ranges), FILE_KEY: str(self._next), CRC_KEY: NO_CRC}
         table = to_table(readings, landed_us).replace_schema_metadata(metadata)
         return self._publish(output, _parquet(table), landed_us)
 
     def write_frontiers(self, rows: list[dict[str, Any]]) -> None:
         """Write the gateways' frontiers; all readings below them must have been written before. Errors as for `write`."""
-        text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
-        self._publish(FRONTIER, text.encode(), rows[0]["landed_us"])
+        self._publish(FRONTIER, b"".join(sealed(row) + b"\n" for row in rows), rows[0]["landed_us"])
 
     def _publish(self, kind: str, data: bytes, now_us: int) -> str:
         """Write the next file. After the clock was set back the hour stays."""
@@ -205,16 +208,24 @@ class Landing:
         rest = json.dumps({name: value for name, value in snapshot.items() if name != "ranges"})
         self._holding.confirm()
         with self.store.writing(SNAPSHOT) as file:
-            file.write(rest[:-1].encode() + b', "ranges": [')
-            for number, one in enumerate(snapshot["ranges"]):
-                file.write((b",\n" if number else b"\n") + json.dumps(one).encode())
-            file.write(b"]}")
+            crc = 0
+            for text in self._snapshot_texts(rest[:-1], snapshot["ranges"]):
+                crc = zlib.crc32(text, crc)
+                file.write(text)
+            file.write(seal(crc))
         self._upto, self._since = snapshot["upto"], snapshot["since"]
+
+    @staticmethod
+    def _snapshot_texts(rest: str, ranges: Iterable[Range]) -> Iterator[bytes]:
+        yield rest.encode() + b', "ranges": ['
+        for number, one in enumerate(ranges):
+            yield (b",\n" if number else b"\n") + json.dumps(one).encode()
+        yield b"]"
 
     def _read_snapshot(self) -> dict[str, Any]:
         """upto: highest number of a file it covers; since: no later file is in an earlier hour; ranges."""
         try:
-            snapshot: dict[str, Any] = json.loads(self.store.read(SNAPSHOT))
+            snapshot = unsealed(self.store.read(SNAPSHOT))
             for field, kind in (("upto", int), ("since", str), ("ranges", list)):
                 if type(snapshot[field]) is not kind:
                     raise ValueError(f"found {snapshot[field]!r} for {field}")
@@ -244,6 +255,7 @@ def _parquet(table: pa.Table) -> bytes:
     """A table as a file."""
     file = io.BytesIO()
     pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+    seal_footer(file)
     return file.getvalue()
 
 

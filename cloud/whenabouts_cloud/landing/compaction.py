@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whenabouts_cloud.landing.checksum import CRC_KEY, NO_CRC, seal_footer, sealed
 from whenabouts_cloud.landing.files import RANGES_KEY, DamagedFileError, numbers_in
 from whenabouts_cloud.landing.history import Piece
 from whenabouts_cloud.landing.layout import (
@@ -183,13 +184,12 @@ def _write_readings(store: Store, pieces: Sequence[Piece], merge: Merge) -> int:
     rows = _joined(_joined(_numbered(store, one) for one in some) for some in _divided(pieces, TOGETHER))
     rows = rows.take(_by_stream_and_time(rows))
     schema = pa.schema([*SCHEMA, _NUMBER])
-    with (
-        store.writing(merge.into) as file,
-        pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer,
-    ):
-        writer.add_key_value_metadata({RANGES_KEY: json.dumps(numbers_in([rows]))})
-        for begin in range(0, rows.num_rows, ROW_GROUP):
-            writer.write_table(rows.slice(begin, ROW_GROUP).cast(schema))
+    with store.writing(merge.into) as file:
+        with pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer:
+            writer.add_key_value_metadata({RANGES_KEY: json.dumps(numbers_in([rows])), CRC_KEY: NO_CRC})
+            for begin in range(0, rows.num_rows, ROW_GROUP):
+                writer.write_table(rows.slice(begin, ROW_GROUP).cast(schema))
+        seal_footer(file)
     return int(rows.num_rows)
 
 
@@ -219,14 +219,14 @@ def _by_stream_and_time(rows: pa.Table) -> pa.Array:
 
 def _write_frontiers(store: Store, pieces: Iterable[Piece], merge: Merge) -> int:
     """Of each gateway and file only what says more than the files before; a reader may have read any of them."""
-    lines, known = [], dict[tuple[str, str], tuple[int, object]]()
+    lines, known = list[bytes](), dict[tuple[str, str], tuple[int, object]]()
     for piece in pieces:
         for row in frontiers_in(store, [piece]):
             said = row["frontier_us"], tuple(row["streams"])
             if known.get((row["site"], row["gateway"])) != said:
                 known[row["site"], row["gateway"]] = said
-                lines.append(json.dumps({NUMBER: piece.upto if not piece.merged else row[NUMBER], **row}))
-    store.write(merge.into, "".join(f"{line}\n" for line in lines).encode())
+                lines.append(sealed({NUMBER: piece.upto if not piece.merged else row[NUMBER], **row}))
+    store.write(merge.into, b"".join(line + b"\n" for line in lines))
     return 0
 
 

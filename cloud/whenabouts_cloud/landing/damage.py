@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from whenabouts_cloud.landing.checksum import ChecksumError, unsealed
 from whenabouts_cloud.landing.files import (
     DAMAGED_DIR,
     LEFT_OUT_DIR,
@@ -116,7 +117,7 @@ def _snapshot(landing: Path, report: Report) -> dict[str, Any]:
     """The ledger's snapshot; an empty one if it is absent or, with a finding, damaged."""
     empty = {"upto": 0, "since": "", "ranges": []}
     try:
-        snapshot = json.loads((landing / SNAPSHOT).read_bytes())
+        snapshot = unsealed((landing / SNAPSHOT).read_bytes())
         for name, kind in (("upto", int), ("since", str), ("ranges", list)):
             if type(snapshot[name]) is not kind:
                 raise ValueError(f"found {snapshot[name]!r} for {name}")
@@ -245,8 +246,9 @@ def _bad_lines(file: Path, may_be_empty: bool) -> str | None:
         return f"its last line, {len(lines)}, is incomplete"
     for number, line in enumerate(lines[:-1], 1):
         try:
-            if not isinstance(json.loads(line), dict):
-                return f"line {number} is no JSON object"
+            unsealed(line)
+        except ChecksumError:
+            return f"line {number} differs from its checksum"
         except ValueError:
             return f"line {number} is no JSON object"
     return None

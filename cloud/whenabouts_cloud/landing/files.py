@@ -1,6 +1,6 @@
 """Data files of a landing: which there are, and whether one is whole.
 
-A file is damaged if its footer or a page cannot be read (pages have checksums), if columns are missing, or if the identities
+A file is damaged if its footer or a page cannot be read (both have checksums), if columns are missing, or if the identities
 of its readings are not the numbers that its metadata lists.
 """
 
@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whenabouts_cloud.landing.checksum import check_footer
 from whenabouts_cloud.landing.layout import NUMBER, PART, parts_of
 from whenabouts_cloud.landing.ranges import Range, range_of
 from whenabouts_cloud.landing.schema import AHEAD_DIR, IDENTITY, SCHEMA
@@ -64,6 +65,8 @@ def read_footer(landing: Store, path: str) -> Footer:
         with landing.open(path) as file:
             if not file.size():
                 raise DamagedFileError("found an empty file, expected Parquet")
+            if landing.local is not None:  # object stores have checksums of their own
+                check_footer(file)
             data = pq.read_metadata(file)
         columns = data.schema.to_arrow_schema()
         said = data.metadata or {}

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whenabouts_cloud.durable import appearing, make_folder, sync, write_durably
+from whenabouts_cloud.landing.checksum import CRC_KEY, NO_CRC, seal_footer
 from whenabouts_cloud.landing.damage import HOUR, Found, Report, record_of
 from whenabouts_cloud.landing.files import DAMAGED_DIR, NEEDED, RANGES_KEY, DamagedFileError, numbers_in, row_groups
 from whenabouts_cloud.landing.ranges import Range, without
@@ -105,10 +106,12 @@ def _readings(group: pa.Table | DamagedFileError) -> pa.Table | None:
 
 def _write(path: Path, tables: Sequence[pa.Table], ranges: list[Range]) -> None:
     """Write what was read of a damaged file."""
-    table = pa.concat_tables(tables).replace_schema_metadata({RANGES_KEY: json.dumps(ranges)})
+    metadata = {RANGES_KEY: json.dumps(ranges), CRC_KEY: NO_CRC}
+    table = pa.concat_tables(tables).replace_schema_metadata(metadata)
     make_folder(path.parent)
     with appearing(path) as file:
         pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+        seal_footer(file)
 
 
 def _move(old: Path, new: Path) -> None:

@@ -4,12 +4,14 @@ import contextlib
 import sqlite3
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from random import Random
 
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine
 from whenabouts_sim.chaos.network.broker_model import Broker
 from whenabouts_sim.chaos.parts.ingest_part import Ingest
+from whenabouts_sim.chaos.parts.landing_files import files_of
 from whenabouts_sim.chaos.parts.part import Part
 from whenabouts_sim.chaos.schedule.fault import CONNECTION_KINDS, MACHINE_KINDS, Fault
 
@@ -28,6 +30,7 @@ class Disturbances:
     ) -> None:  # fmt: skip
         self._parts, self._broker, self._loop, self._chance = parts, broker, loop, chance
         self._note, self._at = note, at
+        self.rotten: dict[Path, bytes] = {}  # files of the landing as they were before a bit changed
 
     def begin(self, fault: Fault) -> None:
         """Let a fault begin, and end after its time."""
@@ -38,6 +41,8 @@ class Disturbances:
                 self._of_machine(fault, part)
         elif fault.kind == "sites_move":
             self._move_sites(fault)
+        elif fault.kind == "landing_rot":
+            self._rot_landing()
         elif fault.kind in CONNECTION_KINDS:
             self._of_connection(fault, part.session if isinstance(part, Ingest) else fault.target)
         else:
@@ -117,6 +122,17 @@ class Disturbances:
             with contextlib.suppress(*damaged), contextlib.closing(sqlite3.connect(spool)) as database:
                 database.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # as at an orderly end: all is in the one file
             part.machine.disk.rot(spool, self._chance, HEAD_BYTES)
+
+    def _rot_landing(self) -> None:
+        ingests = [one for one in self._parts.values() if isinstance(one, Ingest)]
+        files = [(one, path) for one in ingests for path in files_of(one.folder)]
+        if not files:
+            return
+        ingest, path = self._chance.choice(files)
+        self.rotten.setdefault(path, path.read_bytes())
+        ingest.machine.disk.rot(path, self._chance)
+        ingest.is_damaged = True
+        self._note(f"a bit of {path} has changed")
 
     def _kill(self, part: Part, fault: Fault) -> None:
         part.end()

@@ -17,6 +17,7 @@ from whenabouts_cloud.ingest.owners import Owners, read_owners
 from whenabouts_cloud.landing.layout import PART
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_protocol import WireError, decode_ack
+from whenabouts_sim.chaos.checks.damage import broken_damage
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, latest, newest_numbers, read_landing
 from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, ends_of_batches
 from whenabouts_sim.chaos.checks.laws import Broken, Spans, broken_laws
@@ -140,7 +141,9 @@ class _Run:
             self._gateways[gateway.name] = gateway
             gateway.start()
         chance = Random(f"run/{schedule.seed}")
-        disturbances = Disturbances(self._parts, self._broker, self._loop, chance, self._note, self._at)
+        self._disturbances = disturbances = Disturbances(
+            self._parts, self._broker, self._loop, chance, self._note, self._at
+        )
         for fault in schedule.faults:
             self._at(fault.at_us, partial(disturbances.begin, fault))
         if schedule.liar:
@@ -155,7 +158,10 @@ class _Run:
             self._tell(f"what was written cannot be read: {error!r}", "readable")
 
     def _judge(self, folder: Path) -> None:
-        landed = self._of_honest(read_landing(folder, self._disks.appeared_us))
+        rotten = self._disturbances.rotten
+        parts = {one.name: one.folder for one in self._ingests.values()}
+        self.outcome.broken += [Broken("damage", text) for text in broken_damage(parts, rotten)]
+        landed = self._of_honest(read_landing(folder, self._disks.appeared_us, rotten))
         self.outcome.landed = len(landed.readings)
         self.outcome.broken += broken_laws(self.schedule, landed, self._acked, self._lives())
         for one in self._job.rules:
@@ -163,10 +169,12 @@ class _Run:
             self.outcome.told += len(told.results)
             ends = ends_of_batches(self._job.out / one.name)
             complete_us = _complete_us(landed, effective_at(ends))
-            if self.schedule.shards == 1:  # each shard knows the gateways of its own readings only
+            if self.schedule.shards == 1 and not rotten:  # each shard knows the gateways of its own readings only
                 self.outcome.broken += [Broken("lateness", x) for x in broken_lateness(one, told, landed, ends)]
-            self.outcome.broken += [Broken("results", x) for x in broken_results(one, told, landed, complete_us)]
-            if isinstance(one, LatwinRule):
+            whole = landed.without(landed.damaged)
+            told = told.among(whole.readings) if rotten else told
+            self.outcome.broken += [Broken("results", x) for x in broken_results(one, told, whole, complete_us)]
+            if isinstance(one, LatwinRule) and not rotten:
                 gateways = [plan.name for plan in self.schedule.gateways]
                 truth = presences(gateways, self.schedule.sightings, landed)
                 contradicts = broken_verdicts(one, gateways, told, landed, truth, complete_us)

@@ -4,7 +4,10 @@ import pytest
 
 from support.cloud.landing import EPOCH_US, land, reading
 from whenabouts_cloud.jobs.output.left_out import DamagedInputError, LeftOut
+from whenabouts_cloud.landing.checksum import sealed
 from whenabouts_cloud.landing.files import LEFT_OUT_DIR
+from whenabouts_cloud.landing.history import everything
+from whenabouts_cloud.landing.layout import FRONTIER, Numbers, path_of
 from whenabouts_cloud.landing.store import Store
 
 
@@ -18,7 +21,7 @@ def query(tmp_path):
 def test_a_file_that_is_gone_is_found_once_and_stays_on_the_list(query):
     """It was deleted after it had been listed."""
     paths = [land(query.landing.local, [reading("g", n, "s", "k", EPOCH_US, EPOCH_US)], n) for n in range(2)]
-    files = [path.relative_to(query.landing.local).as_posix() for path in paths]
+    files = everything(query.landing)
     query.check(files)
     paths[1].unlink()
     name = paths[1].relative_to(query.landing.local).as_posix()
@@ -35,5 +38,19 @@ def test_a_landing_that_cannot_be_written_is_no_fault(query):
     path.write_bytes(b"")
     (query.landing.local / "_damaged").write_text("no folder")
     with pytest.raises(DamagedInputError, match="found an empty file"):
-        query.check([path.relative_to(query.landing.local).as_posix()])
+        query.check(everything(query.landing))
     assert len(query.names()) == 1
+
+
+def test_a_damaged_file_of_watermarks_is_found_when_a_task_could_not_read_it(query):
+    """Later ones say as much; until then the job waits."""
+    land(query.landing.local, [reading("g", 0, "s", "k", EPOCH_US, EPOCH_US)], 0)
+    row = {"site": "hall", "gateway": "g", "frontier_us": EPOCH_US, "streams": ["s"], "landed_us": EPOCH_US}
+    name = path_of(FRONTIER, "2025-06-15T13", Numbers(7, 7))
+    query.landing.write(name, sealed(row).replace(b"g", b"h", 1) + b"\n")
+    files = everything(query.landing)
+    query.check(files)
+    with pytest.raises(DamagedInputError, match="differs from its checksum") as error:
+        query.check(files, whole=True)
+    assert list(error.value.problems) == [name]
+    query.check(files, whole=True)

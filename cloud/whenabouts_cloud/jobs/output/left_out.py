@@ -16,8 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from whenabouts_cloud.landing.files import LEFT_OUT_DIR, DamagedFileError, check_file, read_footer
-from whenabouts_cloud.landing.history import everything, readings_of
-from whenabouts_cloud.landing.layout import PART
+from whenabouts_cloud.landing.history import Piece, everything, readings_of
+from whenabouts_cloud.landing.layout import FRONTIER, PART
+from whenabouts_cloud.landing.scan import frontiers_in
 from whenabouts_cloud.landing.store import Store
 
 LEFT_OUT = "_left_out.json"
@@ -47,39 +48,44 @@ class LeftOut:
         except FileNotFoundError:
             return []
 
-    def check(self, new: Iterable[str], whole: bool = False) -> None:
-        """Check the new files of a micro-batch by their paths below the landing: their footers, or the whole files.
+    def check(self, new: Iterable[Piece], whole: bool = False) -> None:
+        """Check the new files of a micro-batch: the footers of those with readings, or all files whole.
 
         Raises:
             DamagedInputError: some are damaged; they are on the list now.
         """
         known = self.names()
-        problems = damaged(self.landing, [name for name in new if name not in known], whole)
+        problems = damaged(self.landing, [one for one in new if one.path not in known], whole)
         if problems:
             self.out.write(LEFT_OUT, json.dumps([*known, *problems]).encode())
             note_left_out(self.landing, problems)
             raise DamagedInputError(problems)
 
 
-def damaged(landing: Store, names: Iterable[str], whole: bool = False) -> dict[str, str]:
-    """The problem of each damaged file, by its path below the landing; by footers only, unless `whole`."""
+def damaged(landing: Store, pieces: Iterable[Piece], whole: bool = False) -> dict[str, str]:
+    """The problem of each damaged file, by its path below the landing; by footers of readings only, unless `whole`."""
     look: Callable[[Store, str], object] = check_file if whole else read_footer
 
-    def problem(name: str) -> str | None:
+    def problem(one: Piece) -> str | None:
         try:
-            look(landing, name)
+            if one.kind == FRONTIER:
+                list(frontiers_in(landing, [one]))
+            else:
+                look(landing, one.path)
         except DamagedFileError as error:
             return str(error)
         return None
 
-    listed = list(names)
+    listed = list(pieces)
+    looked = listed if whole else readings_of(listed)
     with ThreadPoolExecutor(READERS) as pool:
-        return {name: text for name, text in zip(listed, pool.map(problem, listed), strict=True) if text is not None}
+        found = zip(looked, pool.map(problem, looked), strict=True)
+        return {one.path: text for one, text in found if text is not None}
 
 
 def damaged_in(landing: Store, whole: bool = False) -> dict[str, str]:
     """The problem of each damaged file in a whole landing that readers would see."""
-    return damaged(landing, [one.path for one in readings_of(everything(landing))], whole)
+    return damaged(landing, everything(landing), whole)
 
 
 def note_left_out(landing: Store, names: Iterable[str]) -> None:

@@ -50,7 +50,7 @@ from whenabouts_cloud.jobs.output.left_out import UNREADABLE, LeftOut
 from whenabouts_cloud.jobs.output.output_place import Output, Place
 from whenabouts_cloud.jobs.output.publication import digest_in, publication
 from whenabouts_cloud.jobs.output.task_files import EFFECTS, LATE, RESULTS, Make, TaskFiles, TaskRecords
-from whenabouts_cloud.landing.history import History, readings_of
+from whenabouts_cloud.landing.history import History
 from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.rules.model import Rule
 
@@ -154,7 +154,7 @@ class ResultSink:
     def _computed(self, frame: "DataFrame", read: Input) -> TaskRecords:
         if self._left_out is None or self._history is None:
             return self._files.collect(frame)
-        files = [one.path for one in readings_of(self._history.pieces(read.start, read.end))]
+        files = self._history.pieces(read.start, read.end)
         self._left_out.check(files)
         try:
             return self._files.collect(frame)

@@ -105,7 +105,7 @@ class _Growing(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         pieces = self.history.pieces(start, end)
-        frontiers = frontiers_of(pieces)
+        frontiers = [one for one in frontiers_of(pieces) if one.path not in self._reading.left_out]
         # Those of older versions have no number, which would say what they cover; those of another ingest may cover more.
         complete = len(end) == 1 and all(one.hour for one in frontiers)
         return [*self._reading.partitions(pieces), *([Frontiers(frontiers, complete)] if frontiers else [])]

@@ -1,9 +1,10 @@
 """What is in a landing, read anew from its files."""
 
+import io
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 
 from whenabouts_cloud.landing.files import data_files
 from whenabouts_cloud.landing.layout import FRONTIER, PART, numbers_of
-from whenabouts_sim.chaos.parts.landing_files import FileId
+from whenabouts_sim.chaos.parts.landing_files import FileId, frontier_files
 
 COLUMNS = ["site", "gateway", "boot", "seq", "stream", "kind", "key", "t_min", "t_max", "value", "attrs", "vclock"]
 Id = tuple[str, str, int, int]
@@ -55,27 +56,44 @@ class LandedFrontier(NamedTuple):
 class Landed:
     """All of it, in the order of files; of a reading that several parts hold, which readers drop, the first.
 
-    twice: readings that one part holds twice. again: those that several parts hold.
+    twice: readings that one part holds twice. again: those that several parts hold. damaged: keys of readings in files of
+    which a bit has changed, which readers may have or not.
     """
 
     readings: list[LandedReading]
     frontiers: list[LandedFrontier]
     twice: list[Id] = field(default_factory=list)
     again: frozenset[Id] = frozenset()
+    damaged: frozenset[str | None] = frozenset()
+
+    def without(self, keys: frozenset[str | None]) -> "Landed":
+        """Without the readings of some keys."""
+        return replace(self, readings=[one for one in self.readings if one.key not in keys])
 
 
-def read_landing(folder: Path, appeared_us: Callable[[Path], int] = lambda _: 0) -> Landed:
-    """Read a landing in a folder. appeared_us: when a file appeared."""
+def read_landing(
+    folder: Path, appeared_us: Callable[[Path], int] = lambda _: 0, rotten: Mapping[Path, bytes] = {}
+) -> Landed:
+    """Read a landing in a folder. appeared_us: when a file appeared. rotten: what files held before a bit of them changed;
+    watermarks of such are left out.
+    """
     found, frontiers = list[LandedReading](), list[LandedFrontier]()
+    ids = set[Id]()
     for part in parts_of(folder):
-        for path in data_files(folder / part):
-            table = pq.ParquetFile(path).read(COLUMNS)
+        before = {
+            path: data for path, data in rotten.items() if path.suffix == ".parquet" and _part(folder, path) == part
+        }
+        for path in sorted({*data_files(folder / part), *before}):
+            source = io.BytesIO(before[path]) if path in before else path
+            table = pq.ParquetFile(source).read(COLUMNS)
             columns = (column.to_pylist() for column in table.columns)
             file = FileId(appeared_us(path), _number(path), part)
-            found += [LandedReading(file, *row) for row in zip(*columns, strict=True)]
-        for path in sorted((folder / part / FRONTIER).glob("*/part-*.json")):
+            rows = [LandedReading(file, *row) for row in zip(*columns, strict=True)]
+            found += rows
+            ids |= {one.identity for one in rows} if path in before else set()
+        for path in frontier_files(folder / part):
             file = FileId(appeared_us(path), _number(path), part)
-            for row in map(json.loads, path.read_text().splitlines()):
+            for row in map(json.loads, path.read_text().splitlines()) if path not in rotten else ():
                 said = row["site"], row["gateway"], row["frontier_us"], tuple(row["streams"])
                 frontiers.append(LandedFrontier(file, *said))
     found.sort()
@@ -85,9 +103,16 @@ def read_landing(folder: Path, appeared_us: Callable[[Path], int] = lambda _: 0)
     return Landed(
         [one for one in found if first[one.identity] is one],
         sorted(frontiers),
-        [identity for (_, identity), count in counts.items() if count > 1],
+        [identity for (_, identity), count in counts.items() if count > 1 and identity not in ids],
         frozenset(identity for identity, count in times.items() if count > 1),
+        frozenset(one.key for one in found if one.identity in ids),
     )
+
+
+def _part(folder: Path, path: Path) -> str:
+    """The part of a landing that a file is in."""
+    first = path.relative_to(folder).parts[0]
+    return first if first.startswith(PART) else ""
 
 
 def parts_of(folder: Path) -> list[str]:

@@ -1,7 +1,7 @@
 """Results are equal to the definition on what landed in time; what was late is told as late; nothing is told twice."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +21,11 @@ class Told(NamedTuple):
     results: list[tuple[Id, ...]]
     late: set[Id]
     too_long: frozenset[Id] | set[Id] = frozenset()
+
+    def among(self, readings: Iterable[LandedReading]) -> "Told":
+        """The results of these readings only."""
+        known = {one.identity for one in readings}
+        return self._replace(results=[one for one in self.results if known.issuperset(one)])
 
 
 def read_told(folder: Path, rule: Rule) -> Told:

@@ -1,6 +1,7 @@
 """A simulated ingest: the real bridge and its driver over a landing on a simulated disk."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from whenabouts_cloud.ingest.holding import LandingError
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.ingest.owners import Owners
 from whenabouts_cloud.ingest.service import FLUSH_S, RETRY_S, IngestService
+from whenabouts_cloud.landing.damage import check
+from whenabouts_cloud.landing.repair import locked, repair
 from whenabouts_cloud.landing.store import Store
 from whenabouts_edge.events import set_within
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
@@ -20,7 +23,7 @@ from whenabouts_sim.chaos.parts.part import Part
 
 class Ingest(Part):
     """An ingest. folder: its part of the landing. sites: what it lands, none: all. session: its name at the broker. owners:
-    who may publish what, at each start.
+    who may publish what, at each start. is_damaged: a file of it has changed, and is repaired if it does not start.
     """
 
     ends_on_full_disk = (LandingError, OSError)
@@ -34,10 +37,26 @@ class Ingest(Part):
         self.folder, self._broker, self.sites = folder, broker, tuple(sites)
         self.bridge: Bridge | None = None
         self.session = ""
+        self.is_damaged = False
+
+    def _opened(self) -> tuple[Landing, Bridge]:
+        landing = Landing(Store.at(self.folder))
+        try:
+            return landing, Bridge(landing, owners=self._owners(), sites=self.sites)
+        except LandingError:
+            landing.close()
+            raise
 
     async def _serve(self, process: Process) -> None:
-        landing = Landing(Store.at(self.folder))
-        self.bridge = bridge = Bridge(landing, owners=self._owners(), sites=self.sites)
+        try:
+            landing, bridge = self._opened()
+        except LandingError:
+            if not self.is_damaged:
+                raise
+            with locked(self.folder):  # its message says what the operator does now
+                repair(self.folder, check(self.folder), time.time_ns() // 1000)
+            landing, bridge = self._opened()
+        self.bridge = bridge
         self.session = f"wa-ingest-{landing.session}"
         source = IngestSource(self._broker, process, self.session, self.sites, self.is_next)
         service = IngestService(source, bridge, "broker")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from whenabouts_cloud.jobs.output.checkpoint import check_checkpoint
+from whenabouts_cloud.jobs.output.left_out import DamagedInputError
 from whenabouts_cloud.jobs.output.output_place import Output
 from whenabouts_cloud.jobs.output.sink import claim
 from whenabouts_cloud.jobs.streaming import start_query
@@ -37,8 +38,13 @@ class Job(Part):
     async def _serve(self, process: Process) -> None:
         queries = [self._query(rule) for rule in self.rules]
         while True:
-            for query in queries:
-                query.run_next()
+            for number, query in enumerate(queries):
+                try:
+                    query.run_next()
+                except (
+                    DamagedInputError
+                ):  # it is on the list of what is left out now; the driver starts the query again
+                    queries[number] = self._query(self.rules[number])
             self.ends = [ends_of(query.end) for query in queries]
             await asyncio.sleep(self._trigger_s)
 

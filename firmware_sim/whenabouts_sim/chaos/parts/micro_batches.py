@@ -18,6 +18,8 @@ from typing import Any
 
 import pandas as pd
 
+from whenabouts_cloud.landing.files import DamagedFileError
+
 
 class Spark:
     """In place of a session of Spark."""
@@ -136,7 +138,11 @@ class Query:
         """The rows that the tasks return; their state is on the disk."""
         groups: dict[int, list[tuple[str, bytes]]] = {}
         for partition in self._reader.partitions(start, end):
-            for rows in self._reader.read(partition):
+            try:
+                read = list(self._reader.read(partition))
+            except DamagedFileError as error:  # Spark reports an error of a task as text
+                raise RuntimeError(f"{type(error).__name__}: {error}") from error
+            for rows in read:
                 for group, table, blob in zip(*(column.to_pylist() for column in rows.columns), strict=True):
                     groups.setdefault(group, []).append((table, blob))
         state: dict[int, Any] = pickle.loads(self._read(f"state/0/{batch}")) if batch else {}  # noqa: S301

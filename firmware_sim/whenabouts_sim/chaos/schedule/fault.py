@@ -87,6 +87,11 @@ def _bit_rot(chance: Random, hosts: Sequence[str], at_us: int) -> Fault:
     return Fault("bit_rot", at_us, chance.randint(1, 1500) * 1000, chance.choice(gateways))
 
 
+def _landing_rot(chance: Random, _hosts: Sequence[str], at_us: int) -> Fault:
+    """A bit of some file of the landing changes."""
+    return Fault("landing_rot", at_us)
+
+
 def _upgrade(chance: Random, hosts: Sequence[str], at_us: int) -> Fault:
     """An agent or ingest is ended, and started again with the next version of the wire."""
     return Fault("upgrade", at_us, chance.randint(1, 1500) * 1000, chance.choice(hosts))
@@ -106,6 +111,7 @@ KINDS: dict[str, Draw] = {
     "slow_disk": _slow("slow_disk", 3.0),
     "slow_threads": _slow("slow_threads", 3.0),
     "bit_rot": _bit_rot,
+    "landing_rot": _landing_rot,
     "sites_move": _sites_move,
     "upgrade": _upgrade,
     "cut": _connection("cut", 0.0),
