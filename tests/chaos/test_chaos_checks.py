@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from whenabouts_protocol import Heartbeat
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, LandedReading, latest
 from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at
 from whenabouts_sim.chaos.checks.laws import broken_laws
+from whenabouts_sim.chaos.checks.promises import broken_promises
 from whenabouts_sim.chaos.checks.results import Told, broken_results
 from whenabouts_sim.chaos.checks.well import well_spans
 from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, engine_of, rule
@@ -64,6 +66,22 @@ def reading(stream, seq, t_min, t_max, file=1):
 def upto(*numbers):
     """How far micro-batches have read a landing of one part."""
     return [{"": number} for number in numbers]
+
+
+def test_a_heartbeat_promises_that_all_before_its_watermark_is_published():
+    """Numbers beyond those that it names, and boots that begin later, must not end before it."""
+
+    def broken(frontier_us, published, boot=7):
+        beat = Heartbeat("hall", "gw-1", boot, frontier_us, published, "bounded", 1)
+        return list(broken_promises(Landed([SEEN, SEEN._replace(kind="gap", seq=9)], []), [beat, beat]))
+
+    later_us = SEEN.t_max + 1
+    assert broken(later_us, {7: (0, 0)}) == []
+    assert broken(SEEN.t_max, {7: (-1, -1)}) == []
+    assert broken(None, {}) == []
+    assert broken(later_us, {8: (0, 3)}, boot=8) == []
+    assert "boot 7 number 0, ended 1 us before" in broken(later_us, {7: (0, -1)})[0]
+    assert len(broken(later_us, {}, boot=6)) == 1
 
 
 def test_results_are_those_of_the_definition():

@@ -82,7 +82,7 @@ class Landing:
 
     def _fence(self) -> None:
         """Occupy all names that the next file of the holder before can get (`holding`), with files that say nothing."""
-        mark = {RANGES_KEY: "[]", b"whenabouts.holder": self._holding.holder, CRC_KEY: NO_CRC}
+        mark = {RANGES_KEY: "[]", b"whenabouts.holder": self._holding.holder}
         nothing = _parquet(to_table([], 0).replace_schema_metadata(mark))
         hour = self._holding.hour
         files = ((DATA, nothing), (AHEAD, nothing), (FRONTIER, b""))
@@ -136,7 +136,7 @@ class Landing:
             LandingLost: another ingest holds the landing.
         """
         self._next += self._holding.settle()
-        metadata = {RANGES_KEY: json.dumps(ranges), FILE_KEY: str(self._next), CRC_KEY: NO_CRC}
+        metadata = {RANGES_KEY: json.dumps(ranges), FILE_KEY: str(self._next)}
         table = to_table(readings, landed_us).replace_schema_metadata(metadata)
         return self._publish(output, _parquet(table), landed_us)
 
@@ -252,8 +252,9 @@ class Landing:
 
 
 def _parquet(table: pa.Table) -> bytes:
-    """A table as a file."""
+    """A table as a file, with checksums of pages and footer."""
     file = io.BytesIO()
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), CRC_KEY: NO_CRC})
     pq.write_table(table, file, compression="zstd", write_page_checksum=True)
     seal_footer(file)
     return file.getvalue()

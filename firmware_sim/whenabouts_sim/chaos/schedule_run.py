@@ -16,11 +16,12 @@ from typing import Any
 from whenabouts_cloud.ingest.owners import Owners, read_owners
 from whenabouts_cloud.landing.layout import PART
 from whenabouts_cloud.rules.model import LatwinRule
-from whenabouts_protocol import WireError, decode_ack
+from whenabouts_protocol import Heartbeat, WireError, decode_ack, decode_heartbeat
 from whenabouts_sim.chaos.checks.damage import broken_damage
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, latest, newest_numbers, read_landing
 from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, ends_of_batches
-from whenabouts_sim.chaos.checks.laws import Broken, Spans, broken_laws
+from whenabouts_sim.chaos.checks.laws import Broken, Spans, broken_laws, gateways_with_rot
+from whenabouts_sim.chaos.checks.promises import broken_promises
 from whenabouts_sim.chaos.checks.results import broken_results, read_told
 from whenabouts_sim.chaos.checks.together import broken_verdicts, presences
 from whenabouts_sim.chaos.checks.well import well_spans
@@ -94,6 +95,7 @@ class _Run:
         self._broker = Broker(self._loop, Random(f"broker/{schedule.seed}"))
         self._broker.witness = self._seen
         self._acked: dict[tuple[str, str, int], int] = {}
+        self._heartbeats = list[Heartbeat]()
         self._gateways: dict[str, Gateway] = {}
         self._ingests: dict[str, Ingest] = {}
 
@@ -164,6 +166,10 @@ class _Run:
         landed = self._of_honest(read_landing(folder, self._disks.appeared_us, rotten))
         self.outcome.landed = len(landed.readings)
         self.outcome.broken += broken_laws(self.schedule, landed, self._acked, self._lives())
+        # A new spool knows nothing of what the damaged one had sent.
+        rotten_spools = gateways_with_rot(self.schedule)
+        said = [one for one in self._heartbeats if (one.site, one.gateway) not in rotten_spools]
+        self.outcome.broken += [Broken("promises", text) for text in broken_promises(landed, said)]
         for one in self._job.rules:
             told = read_told(self._job.out / one.name, one)
             self.outcome.told += len(told.results)
@@ -318,9 +324,11 @@ class _Run:
 
     def _seen(self, _client: str, message: Message) -> None:
         message = understood(message)
-        if not message.topic.endswith("/ack"):
-            return
         try:
+            if message.topic.endswith("/heartbeat"):
+                self._heartbeats.append(decode_heartbeat(message.payload))
+            if not message.topic.endswith("/ack"):
+                return
             ack = decode_ack(message.payload)
         except WireError:
             return

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from whenabouts_cloud.landing.checksum import unsealed
 from whenabouts_protocol import Birth, Heartbeat, Reading, encode_batch, encode_birth, encode_heartbeat, topic
 
 SITE = "hall"
@@ -61,7 +62,7 @@ def identities(folder: Path) -> list[Identity]:
 def frontiers(folder: Path) -> list[dict]:
     """Every row of the frontier files, oldest file first."""
     return [
-        json.loads(line)
+        unsealed(line.encode())
         for path in sorted((folder / "_frontier").glob("hour=*/part-*.json"), key=lambda path: path.name)
         for line in path.open()
     ]

@@ -181,7 +181,9 @@ def test_the_readings_of_a_merged_file_that_is_cut_are_listed(tmp_path):
 def test_row_groups_that_still_read_are_rescued(four):
     """Half a file is altered: the other half has a new number, and only the rest is lost."""
     folder, path = folder_of(four), four[3]
-    pq.write_table(pq.read_table(path), path, row_group_size=EACH // 2, write_page_checksum=True)
+    rows = pq.read_table(path)
+    ranges = {RANGES_KEY: rows.schema.metadata[RANGES_KEY]}  # without the checksum of the footer that was
+    pq.write_table(rows.replace_schema_metadata(ranges), path, row_group_size=EACH // 2, write_page_checksum=True)
     flip(path)
     _, report = run(folder, "--repair")
     [found] = report["found"]

@@ -115,6 +115,14 @@ def test_a_reading_is_excused_only_while_its_own_agent_was_dead():
     assert verdict(missing, replace(TRUTH, dead={DOCK.gateway: [(at_us + 1, at_us + 9)]})).lost == (EMITTED[0].id,)
 
 
+def test_readings_report_the_sightings_that_must_have_landed_where_that_is_open():
+    """Of two reads of a badge in one another's stamps the first may be lost."""
+    two = [seen(DOCK, 0, "A", 1), seen(DOCK, 1, "A", 1.0005)]
+    truth = Truth(READERS, CLOCKS, two, {DOCK.gateway: [(0, two[0].last_byte_us)]})
+    found = verdict(Found([row(two[0], 0)], [], []), truth)
+    assert (found.lost, found.excused, found.landed) == ((), 1, 1)
+
+
 def test_memory_that_grows_without_end_is_told_and_a_level_is_not():
     """A part that is started again begins low; that is no growth."""
     level = [50_000_000, 80_000_000] * LEAST_SAMPLES

@@ -30,7 +30,7 @@ def broken_laws(schedule: Schedule, landed: Landed, acked: Acked, lives: Mapping
     return [
         *(Broken("stamps", text) for text in _stamps(schedule, landed)),
         *(Broken("lost", text) for text in _lost(schedule, landed, lives)),
-        *(Broken("numbers", text) for text in _numbers(landed, acked, _with_rot(schedule))),
+        *(Broken("numbers", text) for text in _numbers(landed, acked, gateways_with_rot(schedule))),
         *(Broken("frontiers", text) for text in _frontiers(landed)),
     ]
 
@@ -75,7 +75,7 @@ def _lost(schedule: Schedule, landed: Landed, lives: Mapping[str, Spans]) -> Ite
                 yield f"{one.reader} {one.key} of {one.true_us / 1e6:.3f} s did not land, though its agent was well"
 
 
-def _with_rot(schedule: Schedule) -> set[tuple[str, ...]]:
+def gateways_with_rot(schedule: Schedule) -> set[tuple[str, ...]]:
     """Site and name of the gateways whose spools were damaged: what was not acknowledged by then may be lost."""
     return {tuple(fault.target.split("/")) for fault in schedule.faults if fault.kind == "bit_rot"}
 
