@@ -31,7 +31,7 @@ def appearing(path: Path, mode: int = ANY_RIGHTS) -> Iterator[IO[bytes]]:
     if mode != ANY_RIGHTS:
         temporary.unlink(missing_ok=True)  # of a run that was killed; it may have other rights
     try:
-        with open(temporary, "w+b", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

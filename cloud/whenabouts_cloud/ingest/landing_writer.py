@@ -28,11 +28,11 @@ from whenabouts_cloud.ingest.dead_letter_files import DEAD, LetterFiles, Letters
 from whenabouts_cloud.ingest.holding import LandingError, hold
 from whenabouts_cloud.ingest.lease import LEASE_S
 from whenabouts_cloud.ingest.ledger import Ledger
-from whenabouts_cloud.landing.checksum import CRC_KEY, NO_CRC, check_footer, seal, seal_footer, sealed, unsealed
 from whenabouts_cloud.landing.files import FILE_KEY, RANGES_KEY
 from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, HOUR, SUFFIX, Numbers, numbers_of, path_of
 from whenabouts_cloud.landing.ranges import Range, range_of
 from whenabouts_cloud.landing.schema import SCHEMA
+from whenabouts_cloud.landing.sealing import CRC_KEY, NO_CRC, check_footer, seal, seal_footer, sealed, unsealed
 from whenabouts_cloud.landing.store import Store
 from whenabouts_protocol import Reading
 

@@ -23,7 +23,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.landing.checksum import CRC_KEY, NO_CRC, seal_footer, sealed
 from whenabouts_cloud.landing.files import RANGES_KEY, DamagedFileError, numbers_in
 from whenabouts_cloud.landing.history import Piece
 from whenabouts_cloud.landing.layout import (
@@ -40,6 +39,7 @@ from whenabouts_cloud.landing.layout import (
 )
 from whenabouts_cloud.landing.scan import encoded, frontiers_in, read_piece
 from whenabouts_cloud.landing.schema import SCHEMA
+from whenabouts_cloud.landing.sealing import CRC_KEY, NO_CRC, seal_footer, sealed
 from whenabouts_cloud.landing.store import Store
 
 MOST_ROWS = 2_000_000  # of a merged file

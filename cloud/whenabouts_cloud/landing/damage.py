@@ -14,7 +14,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from whenabouts_cloud.landing.checksum import ChecksumError, unsealed
 from whenabouts_cloud.landing.files import (
     DAMAGED_DIR,
     LEFT_OUT_DIR,
@@ -27,6 +26,7 @@ from whenabouts_cloud.landing.layout import HOUR as HOUR_FOLDER
 from whenabouts_cloud.landing.layout import numbers_of
 from whenabouts_cloud.landing.ranges import Range, without
 from whenabouts_cloud.landing.schema import FRONTIER_DIR
+from whenabouts_cloud.landing.sealing import ChecksumError, unsealed
 from whenabouts_cloud.landing.store import Store
 
 SNAPSHOT = "_ingest/ledger.json"

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.landing.checksum import check_footer
 from whenabouts_cloud.landing.layout import NUMBER, PART, parts_of
 from whenabouts_cloud.landing.ranges import Range, range_of
 from whenabouts_cloud.landing.schema import AHEAD_DIR, IDENTITY, SCHEMA
+from whenabouts_cloud.landing.sealing import check_footer
 from whenabouts_cloud.landing.store import Store
 
 RANGES_KEY = b"whenabouts.ranges"

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whenabouts_cloud.durable import appearing, make_folder, sync, write_durably
-from whenabouts_cloud.landing.checksum import CRC_KEY, NO_CRC, seal_footer
 from whenabouts_cloud.landing.damage import HOUR, Found, Report, record_of
 from whenabouts_cloud.landing.files import DAMAGED_DIR, NEEDED, RANGES_KEY, DamagedFileError, numbers_in, row_groups
 from whenabouts_cloud.landing.ranges import Range, without
 from whenabouts_cloud.landing.schema import IDENTITY, SCHEMA
+from whenabouts_cloud.landing.sealing import CRC_KEY, NO_CRC, seal_footer
 from whenabouts_cloud.landing.store import Store
 
 

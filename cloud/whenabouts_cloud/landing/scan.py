@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.landing.checksum import unsealed
 from whenabouts_cloud.landing.files import DamagedFileError
 from whenabouts_cloud.landing.history import Piece
 from whenabouts_cloud.landing.layout import NUMBER
 from whenabouts_cloud.landing.schema import SCHEMA
+from whenabouts_cloud.landing.sealing import unsealed
 from whenabouts_cloud.landing.store import Store
 
 TEXT = pa.dictionary(pa.int32(), pa.string())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.landing.checksum import unsealed
+from whenabouts_cloud.landing.sealing import unsealed
 from whenabouts_protocol import Birth, Heartbeat, Reading, encode_batch, encode_birth, encode_heartbeat, topic
 
 SITE = "hall"

@@ -4,10 +4,10 @@ import pytest
 
 from support.cloud.landing import EPOCH_US, land, reading
 from whenabouts_cloud.jobs.output.left_out import DamagedInputError, LeftOut
-from whenabouts_cloud.landing.checksum import sealed
 from whenabouts_cloud.landing.files import LEFT_OUT_DIR
 from whenabouts_cloud.landing.history import everything
 from whenabouts_cloud.landing.layout import FRONTIER, Numbers, path_of
+from whenabouts_cloud.landing.sealing import sealed
 from whenabouts_cloud.landing.store import Store
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.landing.checksum import unsealed
 from whenabouts_cloud.landing.damage import check
+from whenabouts_cloud.landing.sealing import unsealed
 
 
 def broken_damage(parts: Mapping[str, Path], rotten: Mapping[Path, bytes]) -> Iterator[str]:

@@ -11,7 +11,9 @@ import pytest
 from support.cloud.landing import EPOCH_US
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.ingest.ledger import Ledger
-from whenabouts_cloud.landing.checksum import (
+from whenabouts_cloud.landing.damage import check
+from whenabouts_cloud.landing.files import DamagedFileError, data_files, read_footer
+from whenabouts_cloud.landing.sealing import (
     CRC_KEY,
     NO_CRC,
     ChecksumError,
@@ -21,8 +23,6 @@ from whenabouts_cloud.landing.checksum import (
     sealed,
     unsealed,
 )
-from whenabouts_cloud.landing.damage import check
-from whenabouts_cloud.landing.files import DamagedFileError, data_files, read_footer
 from whenabouts_cloud.landing.store import Store
 from whenabouts_protocol import Reading
 

@@ -6,9 +6,11 @@ zeros in its place. A JSON object ends with the CRC-32 of the text before: {"sit
 checksum, as files of others and of earlier versions, is taken as it is.
 """
 
+import io
 import json
 import re
 import zlib
+from contextlib import nullcontext
 from typing import IO, Any
 
 CRC_KEY = b"whenabouts.crc"
@@ -24,8 +26,13 @@ class ChecksumError(ValueError):
 
 
 def seal_footer(file: IO[bytes]) -> None:
-    """Write the checksum into the footer of a Parquet file whose metadata have NO_CRC under CRC_KEY."""
-    at, footer = _footer(file, file.seek(0, 2))
+    """Write the checksum into the footer of a Parquet file whose metadata have NO_CRC under CRC_KEY.
+
+    A file of the system may be open for writing only.
+    """
+    file.flush()
+    with open(file.name, "rb") if isinstance(file, io.BufferedWriter) else nullcontext(file) as written:
+        at, footer = _footer(written, written.seek(0, 2))
     place = _PLACE.search(footer)
     if place is None:
         raise ValueError(f"found no {CRC_KEY.decode()} in the footer, expected it in the file's metadata")
