@@ -62,9 +62,10 @@ class Liar:
         """It connects again."""
 
     def _foreign(self) -> tuple[str, bytes]:
-        """A reading of somebody else."""
+        """A reading of somebody else, in a stream of theirs or in its own."""
         one = self._chance.choice(self._victims)
-        return "obs", encode_batch([self._reading(one.site, one.gateway, self._chance.choice(one.streams))])
+        stream = self._chance.choice((STREAM, self._chance.choice(one.streams)))
+        return "obs", encode_batch([self._reading(one.site, one.gateway, stream)])
 
     def _stolen_stream(self) -> tuple[str, bytes]:
         """Its own reading, in a stream that others feed; among some that it may publish."""
