@@ -26,6 +26,7 @@ from whenabouts_sim.chaos.machine.running import Killed, running
 from whenabouts_sim.chaos.machine.sqlite_files import SQLITE_FULL, SQLITE_OK, WatchedFiles
 
 SQLITE_IOERR = 10
+ROT_TRIES = 20
 Write = tuple[int, bytes | None]
 """A write of SQLite: offset and bytes; or the size after a truncation, and None."""
 
@@ -181,11 +182,17 @@ class Disk:
         through(str(self.root), self.tree)
 
     def rot(self, path: Path, chance: Random, first: int = 0) -> None:
-        """Change a bit of a file at rest, from a byte on; nothing happens to one that is not there."""
+        """Change a bit of a file at rest, from a byte on; nothing happens to one that is not there.
+
+        Mostly of a byte that is not zero: much of a database is empty, and nobody reads it.
+        """
         size = path.stat().st_size if path.exists() else 0
         if size <= first:
             return
-        at, bit = chance.randrange(first, size), 1 << chance.randrange(8)
+        with _REAL_OPEN(path, "rb") as file:
+            content = file.read()
+        tries = [chance.randrange(first, size) for _ in range(ROT_TRIES)]
+        at, bit = next((one for one in tries if content[one]), tries[0]), 1 << chance.randrange(8)
         with _REAL_OPEN(path, "r+b") as file:
             file.seek(at)
             changed = file.read(1)[0] ^ bit
