@@ -195,9 +195,9 @@ class Soak:
                 self._faults.append(f"not all has come within {COMPLETE_S:g} s after the end")
                 break
             time.sleep(1.0)
-        self._stack.parts[JOB].stop()  # a repeat that it was about to publish is published by now
-        for name in self._ingests:
-            self._stack.parts[name].stop()
+        for name in (JOB, *self._ingests):  # a repeat that the job was about to publish is published by now
+            if (part := self._stack.parts.get(name)) is not None:  # else it is down, which the verdict tells
+                part.stop()
         return self._judge()
 
     def _spools_empty(self) -> bool:
