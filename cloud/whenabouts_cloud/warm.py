@@ -24,6 +24,7 @@ from whenabouts_cloud.cep.shard.events import EVENT, Ints, schema_of
 from whenabouts_cloud.cep.shard.results import match_rows
 from whenabouts_cloud.cep.shard.shard import CepShard
 from whenabouts_cloud.correlation import Condition, correlate, count_pairs
+from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.jobs.session.shared_classes import TRAINED, make_archive
 from whenabouts_cloud.latwin import All, ConjunctionDetector, LatWin, Local
 from whenabouts_cloud.progress import progress
@@ -117,7 +118,7 @@ def _events(rule: CepRule) -> None:
     keys = np.concatenate([np.zeros(len(rule.streams), np.int64), np.arange(MANY_KEYS)])
     after = len(kinds) + rule.plan().window + rule.plan().longest
     events = _readings(rule, kinds, keys)
-    shard.step({"events": events}, [[("site/gateway", after)] for _ in rule.streams])
+    shard.step({"events": events}, [[Watermark("site/gateway", after)] for _ in rule.streams])
     if not rule.count:  # these readings may make no match
         match_rows(rule, np.zeros((1, len(rule.pattern.names)), np.int64), events, "match")
     again.restore(shard.snapshot())

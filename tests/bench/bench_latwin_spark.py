@@ -102,10 +102,10 @@ def land(folder: Path, table: pa.Table, groups: int, parts: int, at: int) -> Non
     watermark(folder, groups, at, last)
 
 
-def watermark(folder: Path, groups: int, at: int, frontier_us: int) -> None:
+def watermark(folder: Path, groups: int, at: int, us: int) -> None:
     """Write a heartbeat of every gateway."""
     lines = [
-        json.dumps({"site": f"site{g}", "gateway": f"gw-{n}", "frontier_us": frontier_us, "streams": [f"s{n}/state"]})
+        json.dumps({"site": f"site{g}", "gateway": f"gw-{n}", "frontier_us": us, "boot": 1, "streams": [f"s{n}/state"]})
         for g in range(groups)
         for n in range(GATEWAYS)
     ]

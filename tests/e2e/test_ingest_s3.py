@@ -79,7 +79,7 @@ def test_an_ingest_that_is_killed_or_paused_is_taken_over_and_nothing_is_lost(tm
             del stack.parts["second"]
             stack.wait("all acknowledged", lambda: gateway.done, LIMIT_S)
             gateway.send_heartbeat(NOW_US + 7)
-            stack.wait("frontier", lambda: ("hall/g0", NOW_US + 7) in latest_watermarks(landing), LIMIT_S)
+            stack.wait("frontier", lambda: ("hall/g0", NOW_US + 7, 0) in latest_watermarks(landing), LIMIT_S)
         finally:
             gateway.close()
         assert third.stop() == 0, third.tail()

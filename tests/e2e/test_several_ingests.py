@@ -64,7 +64,7 @@ def test_the_sites_of_an_ingest_that_was_killed_are_taken_over_and_nothing_is_lo
             stack.wait("all acknowledged", lambda: confirmed(gateway) == READINGS - 1, LIMIT_S)
             gateway.send_heartbeat(NOW_US + 7)
             stack.wait(
-                "frontier", lambda: ("hall/g0", NOW_US + 7) in latest_watermarks(Store.at(stack.landing)), LIMIT_S
+                "frontier", lambda: ("hall/g0", NOW_US + 7, 0) in latest_watermarks(Store.at(stack.landing)), LIMIT_S
             )
         finally:
             gateway.close()

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
+import pyspark
 
 from whenabouts_cloud.jobs.output.sink import read_results
 from whenabouts_cloud.jobs.session import forked_workers
@@ -49,3 +50,15 @@ def test_workers_are_forked_from_a_process_of_one_thread_that_has_imported_what_
     assert row.threads == 1
     assert row.frozen > 0
     assert row.numba
+
+
+def test_pythons_that_spark_starts_import_pyspark_as_it_is_installed(spark):
+    """Not from Spark's archive, which stands before it in their path and holds nothing compiled."""
+
+    def look(batches):
+        import pyspark
+
+        yield from pa.Table.from_pylist([{"file": pyspark.__file__} for _ in batches]).to_batches()
+
+    [row] = spark.range(1).coalesce(1).mapInArrow(look, "file string").collect()
+    assert row.file == pyspark.__file__

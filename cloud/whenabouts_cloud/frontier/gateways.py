@@ -1,7 +1,6 @@
 """The latest watermark of each gateway, noted in one step and in effect from the next one on."""
 
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,13 +8,23 @@ import pyarrow.compute as pc
 from whenabouts_cloud.landing.files import DamagedFileError
 from whenabouts_cloud.landing.history import everything, frontiers_of
 from whenabouts_cloud.landing.scan import frontiers_in
+from whenabouts_cloud.landing.schema import NO_BOOT
 from whenabouts_cloud.landing.store import Store
 from whenabouts_protocol.logs import Log
 
 log = Log(__name__)
 
-Watermark = tuple[str, int]
-"""A gateway as "site/gateway", and the time before which all its readings have landed, us since 1970 UTC."""
+
+class Watermark(NamedTuple):
+    """All readings of a gateway, "site/gateway", with t_max below `us` have landed, us since 1970 UTC.
+
+    boot: the start of the gateway's agent that said so. What an earlier start had not stored when it was killed never lands;
+    so only a watermark of the same start shows that nothing else happened before it.
+    """
+
+    gateway: str
+    us: int
+    boot: int = NO_BOOT
 
 
 class Watermarks:
@@ -25,10 +34,9 @@ class Watermarks:
         self.in_effect: dict[str, int] = {}
         self._noted: dict[str, int] = {}
 
-    def note(self, watermarks: Iterable[Watermark]) -> None:
-        """Note watermarks of this step; the next `take_effect` makes them effective."""
-        for gateway, us in watermarks:
-            self._noted[gateway] = max(us, self._noted.get(gateway, us))
+    def note(self, gateway: str, us: int) -> None:
+        """Note a watermark of this step; the next `take_effect` makes it effective."""
+        self._noted[gateway] = max(us, self._noted.get(gateway, us))
 
     def take_effect(self) -> None:
         """Make the noted watermarks effective."""
@@ -46,8 +54,11 @@ class Watermarks:
 
 
 def latest_watermarks(landing: Store) -> list[Watermark]:
-    """The latest watermark of each gateway in a landing. Damaged files are left out: others say as much, or less."""
-    latest: dict[str, int] = {}
+    """The latest watermark of each boot of each gateway in a landing.
+
+    Damaged files are left out: others say as much, or less.
+    """
+    latest: dict[tuple[str, int], int] = {}
     for piece in frontiers_of(everything(landing)):
         try:
             said = list(frontiers_in(landing, [piece]))
@@ -55,9 +66,9 @@ def latest_watermarks(landing: Store) -> list[Watermark]:
             log.warning("landing.damaged", "its watermarks are left out", error=error)
             continue
         for one in said:
-            name = f"{one['site']}/{one['gateway']}"
+            name = f"{one['site']}/{one['gateway']}", one["boot"]
             latest[name] = max(one["frontier_us"], latest.get(name, one["frontier_us"]))
-    return list(latest.items())
+    return [Watermark(gateway, us, boot) for (gateway, boot), us in latest.items()]
 
 
 def gateways_of(rows: pa.Table) -> list[str]:

@@ -44,8 +44,8 @@ class RuleFrontier:
         for number, (frontier, some) in enumerate(zip(self._frontiers, watermarks, strict=True)):
             frontier.seen(gateways_of(events.filter(pc.equal(events["type"], number))))
             frontier.take_effect()
-            for gateway, frontier_us in some:
-                frontier.note_watermark(gateway, frontier_us)
+            for watermark in some:
+                frontier.note_watermark(watermark.gateway, watermark.us)
 
     def state(self) -> dict[str, Any]:
         """Return the current state as JSON values."""

@@ -33,7 +33,7 @@ class StreamFrontier:
 
     def note_watermark(self, gateway: str, frontier_us: int) -> None:
         """Note a watermark, effective from the next `take_effect` on. One below an earlier one changes nothing."""
-        self._watermarks.note([(gateway, frontier_us)])
+        self._watermarks.note(gateway, frontier_us)
 
     def take_effect(self) -> None:
         """Make the noted watermarks effective."""

@@ -30,6 +30,7 @@ class _Waited:
     """A watermark that counts when these numbers have landed."""
 
     frontier_us: int | None
+    boot: int
     published: dict[int, tuple[int, int]]
 
 
@@ -70,7 +71,7 @@ class Gateways:
             OverBudget: there are too many gateways, or boots in all heartbeats.
         """
         kept = self._waited.get(origin, [])
-        waited = [*kept[:1], _Waited(_not_after(heartbeat.frontier_us, now_us), heartbeat.published)]
+        waited = [*kept[:1], _Waited(_not_after(heartbeat.frontier_us, now_us), heartbeat.boot, heartbeat.published)]
         more = sum(len(one.published) for one in waited) - sum(len(one.published) for one in kept)
         if (not kept and len(self._waited) >= MAX_GATEWAYS) or (more > 0 and self._boots + more > MAX_ALL_BOOTS):
             raise OverBudget("found more gateways and boots in heartbeats than all together may have")
@@ -88,13 +89,15 @@ class Gateways:
     def moved(self, now_us: int) -> Iterator[dict[str, Any]]:
         """Yield a row of a frontier file for each gateway whose frontier has moved."""
         for origin, waited in self._waited.items():
-            frontier_us = self._fulfilled(origin, waited)
-            if frontier_us is not None and frontier_us > self.frontiers.get(origin, INT64_MIN):
-                yield {"site": origin[0], "gateway": origin[1], "frontier_us": frontier_us,
+            one = self._fulfilled(origin, waited)
+            if one is None or one.frontier_us is None:
+                continue
+            if one.frontier_us > self.frontiers.get(origin, INT64_MIN):
+                yield {"site": origin[0], "gateway": origin[1], "frontier_us": one.frontier_us, "boot": one.boot,
                        "streams": self._streams[origin], "landed_us": now_us}  # fmt: skip
 
-    def _fulfilled(self, origin: Gateway, waited: list[_Waited]) -> int | None:
-        """The frontier of the newest heartbeat whose numbers have all landed; None without one or without a birth.
+    def _fulfilled(self, origin: Gateway, waited: list[_Waited]) -> _Waited | None:
+        """The newest heartbeat whose numbers have all landed; None without one or without a birth.
 
         A heartbeat may overtake earlier readings. During a backlog the newest heartbeat may never be fulfilled in time, so
         one older heartbeat is kept until it is fulfilled.
@@ -107,10 +110,10 @@ class Gateways:
             if all(
                 self._ledger.reach(name, boot, first) >= last for boot, (first, last) in waited[at].published.items()
             ):
-                frontier_us = waited[at].frontier_us
+                fulfilled = waited[at]
                 self._boots -= sum(len(one.published) for one in waited[:-1])
                 del waited[:-1]  # wait for the newest next
-                return frontier_us
+                return fulfilled
         return None
 
 

@@ -219,10 +219,10 @@ def _by_stream_and_time(rows: pa.Table) -> pa.Array:
 
 def _write_frontiers(store: Store, pieces: Iterable[Piece], merge: Merge) -> int:
     """Of each gateway and file only what says more than the files before; a reader may have read any of them."""
-    lines, known = list[bytes](), dict[tuple[str, str], tuple[int, object]]()
+    lines, known = list[bytes](), dict[tuple[str, str], tuple[object, ...]]()
     for piece in pieces:
         for row in frontiers_in(store, [piece]):
-            said = row["frontier_us"], tuple(row["streams"])
+            said = row["frontier_us"], row["boot"], tuple(row["streams"])
             if known.get((row["site"], row["gateway"])) != said:
                 known[row["site"], row["gateway"]] = said
                 lines.append(sealed({NUMBER: piece.upto if not piece.merged else row[NUMBER], **row}))

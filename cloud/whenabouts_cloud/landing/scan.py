@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from whenabouts_cloud.landing.files import DamagedFileError
 from whenabouts_cloud.landing.history import Piece
 from whenabouts_cloud.landing.layout import NUMBER
-from whenabouts_cloud.landing.schema import SCHEMA
+from whenabouts_cloud.landing.schema import NO_BOOT, SCHEMA
 from whenabouts_cloud.landing.sealing import unsealed
 from whenabouts_cloud.landing.store import Store
 
@@ -48,9 +48,9 @@ def read_piece(landing: Store, piece: Piece, schema: pa.Schema, where: pc.Expres
 
 
 def frontiers_in(landing: Store, pieces: Sequence[Piece]) -> Iterator[dict[str, Any]]:
-    """The watermarks in files of frontiers: dictionaries with site, gateway, frontier_us and streams, none of them null.
+    """The watermarks in files of frontiers: dictionaries with site, gateway, frontier_us, boot and streams; none is null.
 
-    Those of merged files also have their number.
+    boot is NO_BOOT in files of older ingests. Watermarks of merged files also have their number.
 
     Raises:
         DamagedFileError: a file is gone, or a line is no JSON object or differs from its checksum; the text begins with the
@@ -69,7 +69,8 @@ def frontiers_in(landing: Store, pieces: Sequence[Piece]) -> Iterator[dict[str, 
                 continue
             if None not in known.values():
                 streams = [name for name in row.get("streams") or () if name is not None]
-                yield known | {"streams": streams} | ({NUMBER: row[NUMBER]} if piece.merged else {})
+                boot = row.get("boot", NO_BOOT)
+                yield known | {"boot": boot, "streams": streams} | ({NUMBER: row[NUMBER]} if piece.merged else {})
 
 
 def _whole(landing: Store, path: str, schema: pa.Schema) -> pa.Table:

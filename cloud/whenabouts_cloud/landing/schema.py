@@ -33,12 +33,14 @@ FRONTIER = pa.schema(
         ("site", pa.string()),
         ("gateway", pa.string()),
         ("frontier_us", pa.int64()),
+        ("boot", pa.int64()),
         ("streams", pa.list_(pa.string())),
         ("landed_us", pa.int64()),
     ]
 )
 FRONTIER_DIR = "_frontier"  # in the landing
 AHEAD_DIR = "_ahead"  # in the landing: readings that begin in the future
+NO_BOOT = -1  # of watermarks that older ingests wrote
 IDENTITY = ("site", "gateway", "boot", "seq")  # of a reading; gateway names are unique only within their site
 STAMPED = (*IDENTITY, "stream", "key", "t_min", "t_max")  # what pairs and matches need of every reading
 

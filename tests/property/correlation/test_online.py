@@ -17,6 +17,7 @@ from whenabouts_cloud.blobs import joined, of_bytes, parted, to_bytes
 from whenabouts_cloud.correlation.pairs import READING, correlate, without_repeats
 from whenabouts_cloud.correlation.stream.online import OnlineCorrelation
 from whenabouts_cloud.correlation.stream.shard import CorrelationShard
+from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.rules import CorrelateRule, Stream
 from whenabouts_protocol import ratio_between
@@ -142,7 +143,7 @@ def cut(events, rng):
         watermarks_end = rng.randint(readings_end, min(len(events), readings_end + 3))
         yield (
             [row for kind, row in events[at_readings:readings_end] if kind != "watermark"],
-            [(f"hall/{name}", us) for kind, (name, us) in _watermarks(events[at_watermarks:watermarks_end])],
+            [Watermark(f"hall/{name}", us) for kind, (name, us) in _watermarks(events[at_watermarks:watermarks_end])],
         )
         at_readings, at_watermarks = readings_end, watermarks_end
         if readings_end == len(events):
@@ -161,7 +162,7 @@ def tables(rows):
 def run(job, events, rng):
     """Feed the steps to a shard that is restarted now and then; results, shard, frontiers each reading met, counts."""
     shard, results, met, counts = CorrelationShard(job), [], {}, Counter()
-    births = [(f"hall/g{n}", EPOCH_US) for n in range(3)]  # a gateway nobody has heard of cannot be waited for
+    births = [Watermark(f"hall/g{n}", EPOCH_US) for n in range(3)]  # a gateway nobody has heard of cannot be waited for
     shard.step(tables([]), (births, births))
     for rows, watermarks in cut(events, rng):
         for row in rows:
@@ -174,7 +175,7 @@ def run(job, events, rng):
             again.restore(shard.snapshot())
             shard = again
     for _ in range(2):  # the end of time, and once more for it to take effect
-        results.append(shard.step(tables([]), ([(name, FOREVER_US) for name, _ in births],) * 2).results)
+        results.append(shard.step(tables([]), ([one._replace(us=FOREVER_US) for one in births],) * 2).results)
     return results, shard, met, counts + shard.online.counts
 
 
@@ -261,7 +262,7 @@ def test_readings_are_forgotten_when_nothing_to_come_can_need_them():
     none = tables([])
     assert shard.step(tables(rows), ([], [])).results.num_rows == 1
     for ms, kept in ((70, 2), (71, 0)):
-        watermarks = [("hall/g0", EPOCH_US + ms * MS)]
+        watermarks = [Watermark("hall/g0", EPOCH_US + ms * MS)]
         shard.step(none, (watermarks, watermarks))
         assert shard.online.rows_kept == 2, "a watermark counts from the next step on"
         shard.step(none, ([], []))
@@ -272,7 +273,7 @@ def test_a_late_reading_joins_what_is_left_and_is_counted():
     """Late by the watermark of its own stream, near a reading of the other that is still kept."""
     shard = CorrelationShard(rule(10, Fraction(4, 5)))
     other = reading("g1", 0, "shelf/1", "x", EPOCH_US + 5 * MS, EPOCH_US + 5 * MS)
-    shard.step(tables([other]), ([("hall/g0", EPOCH_US + 20 * MS)], [("hall/g1", EPOCH_US)]))
+    shard.step(tables([other]), ([Watermark("hall/g0", EPOCH_US + 20 * MS)], [Watermark("hall/g1", EPOCH_US)]))
     shard.step(tables([]), ([], []))
     late = reading("g0", 0, "dock/tags", "x", EPOCH_US, EPOCH_US)
     step = shard.step(tables([late]), ([], []))
@@ -381,7 +382,7 @@ def test_readings_from_the_future_cost_no_true_pair(known):
     """More readings stamped ten years ahead than a shard keeps: the readings of others still pair, also after a restart."""
     job = rule(10, Fraction(4, 5), delay_us=1000 * MS)
     shard = CorrelationShard(job, max_rows=250)
-    now = [("hall/g0", EPOCH_US), ("hall/g1", EPOCH_US)] if known else []
+    now = [Watermark("hall/g0", EPOCH_US), Watermark("hall/g1", EPOCH_US)] if known else []
     for _ in range(2):
         shard.step(tables([]), (now, now))
     messages_from_the_future(shard)
@@ -414,7 +415,7 @@ def test_a_snapshot_that_refuses_the_present_is_healed_and_counted():
     """Earlier programs raised a horizon past readings from the future: restored, it refuses nothing before the frontier."""
     job = rule(10, Fraction(4, 5), delay_us=1000 * MS)
     shard = CorrelationShard(job, max_rows=250)
-    now = [("hall/g0", EPOCH_US), ("hall/g1", EPOCH_US)]
+    now = [Watermark("hall/g0", EPOCH_US), Watermark("hall/g1", EPOCH_US)]
     for _ in range(2):
         shard.step(tables([]), (now, now))
     messages_from_the_future(shard)
@@ -433,13 +434,13 @@ def test_an_unmatched_reading_is_not_certain_where_a_partner_was_lost_before_the
     dock, shelf = Stream("dock", "dock/tags", 0), Stream("shelf", "shelf/1", 0)
     job = CorrelateRule("near", dock, shelf, Condition("within", d=10 * MS, confidence=1), True, kind="anti")
     shard = CorrelationShard(job)
-    now = [("hall/g0", EPOCH_US)]
+    now = [Watermark("hall/g0", EPOCH_US)]
     for _ in range(2):
         shard.step(tables([]), (now, now))
     again = CorrelationShard(job)
     again.restore(with_horizons(shard.snapshot(), [None, EPOCH_US + YEARS_US]))
     near, far = (reading("g0", n, "dock/tags", "x", t, t) for n, t in ((0, EPOCH_US), (1, EPOCH_US + 3_600_000 * MS)))
-    later = [("hall/g0", EPOCH_US + 2 * 3_600_000 * MS)]
+    later = [Watermark("hall/g0", EPOCH_US + 2 * 3_600_000 * MS)]
     emitted = [again.step(tables(rows), (later, later)).results for rows in ([near, far], [])]
     assert [seq for table in emitted for seq in table["a_seq"].to_pylist()] == [1]
 
@@ -463,7 +464,7 @@ def test_whatever_is_evicted_no_horizon_passes_its_frontier_and_no_result_of_oth
     streams = [dataclasses.replace(stream, delay_us=delay_us) for stream in (job.a, job.b)]
     job = dataclasses.replace(job, a=streams[0], b=streams[1])
     alone, flooded = CorrelationShard(job), OnlineCorrelation(job, max_rows=max(len(rows), 1))
-    births = [(f"hall/g{n}", EPOCH_US) for n in range(3)]
+    births = [Watermark(f"hall/g{n}", EPOCH_US) for n in range(3)]
     for said in (births, []):  # until a frontier is known, nobody can tell what comes from the future
         alone.step(tables([]), (said, said))
     flooded.advance(*(frontier.value for frontier in alone.frontiers))
@@ -498,7 +499,7 @@ def test_a_silent_gateway_holds_its_stream_by_no_more_than_the_delay():
     shard = CorrelationShard(rule(10, Fraction(4, 5), delay_us=100))
     none = tables([])
     for g0, expected, silent in ((150, 100, []), (200, 100, []), (201, 101, ["hall/g1"])):
-        watermarks = [("hall/g0", g0), ("hall/g1", 100)]
+        watermarks = [Watermark("hall/g0", g0), Watermark("hall/g1", 100)]
         shard.step(none, (watermarks, watermarks))
         shard.step(none, ([], []))
         assert shard.frontiers[0].value == expected

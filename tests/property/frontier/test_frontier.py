@@ -1,6 +1,7 @@
 """Frontiers of streams, rules and groups (`whenabouts_cloud.frontier`): their definitions, and never too high."""
 
 import json
+from itertools import starmap
 
 import pyarrow as pa
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from reference.frontier import Step, rule_frontier, silent, stream_frontier
 from reference.frontier import group_frontier as group_definition
 from support.search import examples
-from whenabouts_cloud.frontier.gateways import Watermarks, gateways_of
+from whenabouts_cloud.frontier.gateways import Watermark, Watermarks, gateways_of
 from whenabouts_cloud.frontier.processes import group_frontier, process_frontiers, silent_processes
 from whenabouts_cloud.frontier.rule import RuleFrontier
 from whenabouts_cloud.frontier.stream import StreamFrontier
@@ -121,7 +122,7 @@ def test_a_rule_s_frontier_is_the_least_of_its_streams(streams, delays_us, offse
         events = [(number, *name.split("/")) for number, step in enumerate(now) for name in step.gateways]
         table = pa.Table.from_pylist([dict(zip(SCHEMA.names, event, strict=True)) for event in events], SCHEMA)
         for one in (frontier, again):
-            one.note_watermarks(table, [step.watermarks for step in now])
+            one.note_watermarks(table, [list(starmap(Watermark, step.watermarks)) for step in now])
             past = [steps[: n + 1] for steps in streams]
             assert one.value_us == rule_frontier(past, [*delays_us], [*offsets_us], FURTHEST_US)
 
@@ -149,10 +150,11 @@ def test_a_group_s_frontier_is_its_definition(processes):
 def test_watermarks_count_one_step_after_they_were_noted():
     """And the greatest counts, not the last."""
     watermarks = Watermarks()
-    watermarks.note([("s/g", 5), ("s/g", 3)])
+    watermarks.note("s/g", 5)
+    watermarks.note("s/g", 3)
     assert watermarks.in_effect == {}
     watermarks.take_effect()
-    watermarks.note([("s/g", 4)])
+    watermarks.note("s/g", 4)
     watermarks.take_effect()
     assert watermarks.in_effect == {"s/g": 5}
 

@@ -28,7 +28,7 @@ class BucketLanding:
     def watermark(self, watermarks, streams, site="hall") -> None:
         """One file of watermarks: {gateway: frontier_us}."""
         lines = [
-            {"site": site, "gateway": name, "frontier_us": us, "streams": list(streams), "landed_us": us}
+            {"site": site, "gateway": name, "frontier_us": us, "boot": 1} | {"streams": list(streams)}
             for name, us in watermarks.items()
         ]
         self._write(FRONTIER, "".join(json.dumps(line) + "\n" for line in lines).encode())

@@ -48,7 +48,7 @@ def watermark(
     target = place / f"part-{len(list(place.glob('part-*'))) + 1:017d}.json"
     made = target.with_name(f".{target.name}")
     lines = [
-        {"site": site, "gateway": name, "frontier_us": us, "streams": list(streams), "landed_us": us}
+        {"site": site, "gateway": name, "frontier_us": us, "boot": 1} | {"streams": list(streams)}
         for name, us in watermarks.items()
     ]
     made.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")

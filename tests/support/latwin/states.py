@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from reference.latwin import blocks
 from support.cloud.landing import EPOCH_US, table
+from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.latwin.shard.report import reports_of
 from whenabouts_cloud.rules import parse_rules
 from whenabouts_protocol.group_state import attrs_of
@@ -59,10 +60,10 @@ def reports(job, rows):
 
 
 def watermarks_of(rows_to_come, processes, us=FOREVER_US):
-    """The latest watermark of each gateway while these rows have not landed."""
+    """The latest watermark of each gateway, in its first boot, while these rows have not landed."""
     for process in range(processes):
         left = [r["t_max"] for r in rows_to_come if r["gateway"] == f"g{process}"]
-        yield f"hall/g{process}", min(left, default=us)
+        yield Watermark(f"hall/g{process}", min(left, default=us), boot=1)
 
 
 def choices(rows, processes, causal=False):

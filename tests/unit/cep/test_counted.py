@@ -4,6 +4,7 @@ import math
 import random
 import subprocess
 import sys
+from itertools import starmap
 
 import pyarrow as pa
 import pytest
@@ -15,6 +16,7 @@ from whenabouts_cloud.cep import methods
 from whenabouts_cloud.cep.count import counter
 from whenabouts_cloud.cep.shard.counted import CountShard, counts_of
 from whenabouts_cloud.cep.shard.results import COUNT
+from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.rules import RuleError, parse_rules
 
 FOREVER_US = EPOCH_US + 10**9
@@ -86,7 +88,7 @@ def equal(counts, wanted):
 
 def watermarks(job, us):
     some = {f"hall/{g}": us for g in GATEWAYS} if isinstance(us, int) else us
-    return [list(some.items()) for _ in job.streams]
+    return [list(starmap(Watermark, some.items())) for _ in job.streams]
 
 
 @pytest.mark.parametrize("text", [MEASURED, REPEATED, ACROSS, TRAILING, f"{INNER} COUNT"])

@@ -1,6 +1,7 @@
 """A shard of a running rule: in any order of arrival it emits the matches of the definition once, and evicts all events."""
 
 import random
+from itertools import starmap
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,7 @@ from whenabouts_cloud.cep.shard.identities import Identities, first_of_each
 from whenabouts_cloud.cep.shard.results import RESULT
 from whenabouts_cloud.cep.shard.shard import CepShard
 from whenabouts_cloud.cep.shard.views import Views
+from whenabouts_cloud.frontier.gateways import Watermark
 
 FOREVER_US = EPOCH_US + 10**9  # less than DELAY ahead, so that DELAY does not replace a watermark
 
@@ -36,7 +38,7 @@ FOREVER_US = EPOCH_US + 10**9  # less than DELAY ahead, so that DELAY does not r
 def watermarks(job, us):
     """A watermark of every gateway for every stream."""
     some = {f"hall/{g}": us for g in GATEWAYS} if isinstance(us, int) else us
-    return [list(some.items()) for _ in job.streams]
+    return [list(starmap(Watermark, some.items())) for _ in job.streams]
 
 
 @pytest.mark.parametrize("name", sorted(RULES))
@@ -318,7 +320,8 @@ def test_a_stream_without_a_watermark_is_named_and_waited_for():
     shard = CepShard(job)
     for n in range(2):
         shard.step(
-            {"events": events_table(job, [])}, [[("hall/g0", FOREVER_US + n)], [], [("hall/g0", FOREVER_US + n)]]
+            {"events": events_table(job, [])},
+            [[Watermark("hall/g0", FOREVER_US + n)], [], [Watermark("hall/g0", FOREVER_US + n)]],
         )
     assert shard.state()["frontier_us"] is None
     assert shard.state()["unheard"] == ["till"]

@@ -518,7 +518,7 @@ def test_a_frontier_waits_for_birth_and_for_every_number_of_its_heartbeat():
         assert shown(at("g1"), batch("g1", 0, 5, 5)) == []
         (row,) = shown(at("g1", "birth"), birth("g1"))
         assert {**row, "landed_us": 0} == {
-            "site": "hall", "gateway": "g1", "frontier_us": 77, "streams": ["dock/tags"], "landed_us": 0
+            "site": "hall", "gateway": "g1", "frontier_us": 77, "boot": 0, "streams": ["dock/tags"], "landed_us": 0
         }  # fmt: skip
         assert len(shown(at("g1", "heartbeat"), heartbeat("g1", 0, 70, {0: (0, 9)}))) == 1, (
             "a frontier never moves back"

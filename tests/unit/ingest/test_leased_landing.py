@@ -86,7 +86,7 @@ def test_a_landing_in_a_bucket_is_written_and_read_as_one_in_a_folder(store, mon
     bridge.flush()
     landing.close()
     assert landed(store) == Counter(range(50))
-    assert latest_watermarks(store) == [("hall/g1", NOW_US)]
+    assert latest_watermarks(store) == [("hall/g1", NOW_US, 0)]
     assert set(numbers(store)) == set(range(1, 1 + sum(numbers(store).values())))
     [letters] = store.entries("_dead")
     assert [json.loads(line)["topic"] for line in store.read(f"_dead/{letters.name}").splitlines()] == ["nowhere"] * 5

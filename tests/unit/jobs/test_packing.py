@@ -57,9 +57,9 @@ def test_a_reading_goes_to_the_shard_of_its_key_in_the_table_of_its_side():
 def test_a_watermark_goes_to_every_shard_of_each_rule_that_it_concerns():
     """Of three gateways one feeds a stream of the rule; a rule that is gone gets an empty row for each shard."""
     said = [
-        {"site": "hall", "gateway": "g0", "frontier_us": 7, "streams": ["shelf/1", "till"], "landed_us": 0},
-        {"site": "hall", "gateway": "g1", "frontier_us": 8, "streams": ["till"], "landed_us": 0},
-        {"site": "hall", "gateway": "g2", "frontier_us": 9, "streams": [], "landed_us": 0},
+        {"site": "hall", "gateway": "g0", "frontier_us": 7, "boot": 1, "streams": ["shelf/1", "till"], "landed_us": 0},
+        {"site": "hall", "gateway": "g1", "frontier_us": 8, "boot": 1, "streams": ["till"], "landed_us": 0},
+        {"site": "hall", "gateway": "g2", "frontier_us": 9, "boot": 1, "streams": [], "landed_us": 0},
     ]
     for complete, name in ((False, WATERMARKS), (True, COMPLETE)):
         packed_rows = packed(Packing(CORRELATION, {0: NEAR}, 2, gone=[5]).watermarks(said, complete))
@@ -67,7 +67,7 @@ def test_a_watermark_goes_to_every_shard_of_each_rule_that_it_concerns():
             (group_of(0, 0), name), (group_of(0, 1), name), (group_of(5, 0), ""), (group_of(5, 1), ""),
         ]  # fmt: skip
     _, watermarks = tables_of(CORRELATION, NEAR, [(row["table"], row["rows"]) for row in packed_rows[:1]])
-    assert watermarks == [[], [("hall/g0", 7)]]
+    assert watermarks == [[], [("hall/g0", 7, 1)]]
 
 
 OWNED = """
@@ -82,13 +82,13 @@ RULE order SEQ(dock a, shelf b) WITHIN 1 s PER key
 def test_a_watermark_of_another_gateway_does_not_count_for_a_stream_with_an_owner(engine, number):
     """Three gateways name both streams: of the owned one counts only the owner's, of the other those of its site."""
     said = [
-        {"site": site, "gateway": name, "frontier_us": us, "streams": ["dock/tags", "shelf/1"], "landed_us": 0}
+        {"site": site, "gateway": name, "frontier_us": us, "boot": 1} | {"streams": ["dock/tags", "shelf/1"]}
         for site, name, us in (("hall", "g0", 7), ("hall", "evil", 8), ("yard", "g0", 9))
     ]
     job = parse_rules(OWNED).rules[number]
     rows = packed(Packing(engine, {0: job}, 1).watermarks(said, complete=True))
     _, watermarks = tables_of(engine, job, [(row["table"], row["rows"]) for row in rows])
-    assert watermarks == [[("hall/g0", 7)], [("hall/g0", 7), ("hall/evil", 8)]]
+    assert watermarks == [[("hall/g0", 7, 1)], [("hall/g0", 7, 1), ("hall/evil", 8, 1)]]
 
 
 def test_a_reading_of_another_gateway_is_no_event_of_a_stream_with_an_owner():

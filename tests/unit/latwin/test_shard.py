@@ -11,7 +11,6 @@ from reference.latwin import by_brute_force, simulate
 from reference.latwin import definitely as definitely_over
 from support.cloud.landing import EPOCH_US, table
 from support.latwin.states import (
-    FOREVER_US,
     MS,
     choices,
     definitely,
@@ -23,6 +22,8 @@ from support.latwin.states import (
     watermarks_of,
 )
 from support.search import examples
+from whenabouts_cloud.frontier.boots import MAX_BOOTS, BootWatermarks
+from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.latwin.picture.picture import NothingToDrawError, picture
 from whenabouts_cloud.latwin.shard.processing_order import in_order
 from whenabouts_cloud.latwin.shard.report import rows_of
@@ -71,7 +72,7 @@ def test_definitely_is_its_definition_in_any_order_of_arrival(seed, processes, r
     computation = simulate(rng, processes, 30, receives=receives)
     job, rows = definitely(processes), states_of(computation)
     wanted = choices(rows, processes)
-    assert emitted(whole(job, rows, [(f"hall/g{p}", FOREVER_US) for p in range(processes)])) == wanted
+    assert emitted(whole(job, rows, list(watermarks_of([], processes)))) == wanted
     shuffled = rng.sample(rows, len(rows))
     assert emitted(in_steps(job, cut(shuffled, rng), processes)) == wanted
     for choice in wanted:
@@ -156,7 +157,7 @@ def test_rules_over_windows_are_those_of_a_checker_that_gets_the_states_in_order
         job = dataclasses.replace(job, causal=bool(order), emit=rng.choice(["eager", "patient"]))
         wanted = by_windows(job, rows, processes, PREDICATES[written])
         periods += len(wanted)
-        results = whole(job, rows, [(f"hall/g{p}", FOREVER_US) for p in range(processes)])
+        results = whole(job, rows, list(watermarks_of([], processes)))
         assert [tuple(one["state"] for one in row["states"]) for row in results] == wanted
         assert emitted(in_steps(job, cut(rng.sample(rows, len(rows)), rng), processes)) == set(wanted)
     assert periods > 4
@@ -208,8 +209,8 @@ def on(process, number, ms, value=True, *, clock=None, seq=None, length_ms=0, **
     return state(process, number if seq is None else seq, clock, at(ms), at(ms + length_ms), value, **more)
 
 
-def watermark_of(**ms):
-    return [(f"hall/{name}", at(t)) for name, t in ms.items()]
+def watermark_of(boot=1, **ms):
+    return [Watermark(f"hall/{name}", at(t), boot) for name, t in ms.items()]
 
 
 def stepped(shard, job, rows, watermarks=()):
@@ -271,6 +272,36 @@ def test_a_state_of_a_silent_gateway_is_not_believed_to_last():
     assert stepped(shard, job, [on(1, 0, 5), on(0, 0, 20)], watermark_of(g0=300, g1=6)) == []
     assert shard.state()["silent"] == ["hall/g1"]
     assert emitted(stepped(shard, job, [], watermark_of(g0=300, g1=200))) == {(0, 0)}
+
+
+def test_a_later_boot_does_not_show_that_a_state_went_on():
+    """g1 is killed after its state ended and before that was stored; its next start has a watermark, but not this state's.
+
+    boot of g1  |1: on (5)   off, lost |2 ...
+    g0                  |on (20)
+    """
+    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")
+    rows = [on(1, 0, 5), on(0, 0, 20)]
+    killed = [*watermark_of(g0=300, g1=10), *watermark_of(boot=2, g1=300)]
+    shard = LatwinShard(job)
+    assert stepped(shard, job, rows, killed) == []
+    again = LatwinShard(job)
+    again.restore(shard.snapshot())
+    assert stepped(again, job, [], killed) == []
+    assert whole(job, rows, killed) == []
+    assert emitted(stepped(again, job, [], watermark_of(g1=40))) == {(0, 0)}, "the boot itself said so"
+    assert emitted(whole(job, rows, [*killed, *watermark_of(g1=40)])) == {(0, 0)}
+
+
+def test_of_many_boots_the_latest_are_remembered():
+    """A gateway that starts a thousand times has MAX_BOOTS watermarks, and the greatest of all."""
+    watermarks = BootWatermarks()
+    for boot in range(1000):
+        watermarks.note([Watermark("hall/g0", 5000 - boot, boot)])
+        watermarks.take_effect()
+    assert watermarks.latest_us("hall/g0") == 5000
+    assert [watermarks.boot_us("hall/g0", boot) for boot in (999, 1000 - MAX_BOOTS)] == [4001, 4000 + MAX_BOOTS]
+    assert watermarks.boot_us("hall/g0", 999 - MAX_BOOTS) is None
 
 
 def test_eager_emits_before_the_frontier_and_patient_with_it():
@@ -481,7 +512,7 @@ def test_a_group_of_nine_is_kept_in_two_kilobytes(body):
     job = rule(f"{body.format(streams)} WINDOW 4", processes=9)
     rows = states_of(simulate(random.Random(4), 9, 300))
     shard = LatwinShard(job)
-    shard.step({"reports": reports(job, rows)}, [[(f"hall/g{p}", FOREVER_US) for p in range(9)]])
+    shard.step({"reports": reports(job, rows)}, [list(watermarks_of([], 9))])
     shard.step({"reports": reports(job, [])}, [[]])
     assert shard.state()["rows_kept"] == 0
     [group] = shard._groups.values()
@@ -494,8 +525,8 @@ def test_a_group_of_nine_is_kept_in_two_kilobytes(body):
 def test_a_snapshot_of_another_version_is_refused():
     """The text names the version."""
     shard = LatwinShard(definitely(2))
-    old = shard.snapshot().replace(b"[3,", b"[0,", 1)
-    with pytest.raises(ValueError, match="found version 0, expected 3"):
+    old = shard.snapshot().replace(b"[4,", b"[0,", 1)
+    with pytest.raises(ValueError, match="found version 0, expected 4"):
         shard.restore(old)
 
 
@@ -503,7 +534,7 @@ def test_each_local_alternative_is_emitted():
     """2 OF three: a row for each pair that was on together; a local alternative is emitted with only its own state."""
     job = rule("DEFINITELY 2 OF (s0, s1, s2) WINDOW 4")
     rows = [state(p, 0, (0, 0, 0), at(p), at(p), True) for p in range(3)]
-    results = whole(job, rows, [(f"hall/g{p}", at(99)) for p in range(3)])
+    results = whole(job, rows, watermark_of(g0=99, g1=99, g2=99))
     assert sorted(tuple(s["name"] for s in r["states"]) for r in results) == [("s0", "s1"), ("s0", "s2"), ("s1", "s2")]
     either = rule("DEFINITELY s0 OR s1 WINDOW 4", processes=2)
     assert len(whole(either, [on(0, 0, 0), on(1, 0, 1, False)], [])) == 1

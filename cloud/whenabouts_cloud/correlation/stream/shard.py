@@ -29,8 +29,8 @@ class CorrelationShard:
         for frontier, arrived, latest in zip(self.frontiers, readings, watermarks, strict=True):
             frontier.seen(gateways_of(arrived))
             frontier.take_effect()
-            for gateway, frontier_us in latest:
-                frontier.note_watermark(gateway, frontier_us)
+            for watermark in latest:
+                frontier.note_watermark(watermark.gateway, watermark.us)
         settled = self.online.advance(*(frontier.value for frontier in self.frontiers))
         late = late_rows(self.online.rule.name, late)
         return StepOutput(pa.concat_tables([rows, settled]), self.state(), late)

@@ -24,7 +24,9 @@ MAX_SHARDS = 1024  # of a rule
 WATERMARKS = "watermarks"
 COMPLETE = "watermarks of what is here"  # they take effect at once
 SIZES = "sizes"
-WATERMARK = pa.schema([("gateway", pa.string()), ("stream", pa.int32()), ("frontier_us", pa.int64())])
+WATERMARK = pa.schema(
+    [("gateway", pa.string()), ("stream", pa.int32()), ("frontier_us", pa.int64()), ("boot", pa.int64())]
+)
 _ROW = pa.schema([("group", pa.int32()), ("table", pa.string()), ("rows", pa.binary())])
 
 
@@ -80,14 +82,14 @@ class Packing(Generic[AnyRule]):
         complete: all that they cover is packed too, so they take effect at once. Each group of a rule in `gone` gets an
         empty row, so that its state can be removed.
         """
-        latest: dict[tuple[str, str, tuple[str, ...]], int] = {}
+        latest: dict[tuple[str, str, int, tuple[str, ...]], int] = {}
         for one in said:
-            name = one["site"], one["gateway"], tuple(one["streams"])
+            name = one["site"], one["gateway"], one["boot"], tuple(one["streams"])
             latest[name] = max(one["frontier_us"], latest.get(name, one["frontier_us"]))
         for number, rule in self.rules.items():
             watermarks = [
-                (f"{site}/{gateway}", stream, us)
-                for (site, gateway, streams), us in latest.items()
+                (f"{site}/{gateway}", stream, us, boot)
+                for (site, gateway, boot, streams), us in latest.items()
                 for stream in self.engine.heard(rule, site, gateway, streams)
             ]
             if watermarks:
@@ -118,8 +120,8 @@ def tables_of(
         parts[name].append(pa.ipc.open_stream(blob).read_all())
     watermarks: list[list[Watermark]] = [[] for _ in engine.streams(rule)]
     for table in [*parts.pop(WATERMARKS, []), *parts.pop(COMPLETE, [])]:
-        for gateway, stream, us in zip(*(column.to_pylist() for column in table.columns), strict=True):
-            watermarks[stream].append((gateway, us))
+        for gateway, stream, us, boot in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            watermarks[stream].append(Watermark(gateway, us, boot))
     # Unify the dictionaries of the parts, so that later steps see one chunk.
     return {
         name: pa.concat_tables([schema.empty_table(), *parts[name]]).unify_dictionaries().combine_chunks()

@@ -63,9 +63,11 @@ def start_session(
     elif local or "PYSPARK_PYTHON" not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = os.pathsep.join(
+    path = os.environ["PYTHONPATH"] = os.pathsep.join(
         [*dict.fromkeys(_package_folders(PACKAGES)), *_given(os.environ.get("PYTHONPATH"))]
     )
+    if local:
+        os.environ["PYSPARK_PYTHON"] = str(_python_in(_temporary_folder(), PYTHONPATH=path))
     settings = _settings(min(shuffle_partitions, local_cores(master) or shuffle_partitions))
     settings["spark.driver.defaultJavaOptions"] = f"-Dlog4j2.configurationFile=file:{LOG_SETTINGS}"
     if local:
@@ -117,15 +119,26 @@ def _java_beside_an_environment() -> Iterator[None]:
     Spark plans a data source on this machine with the Python that it names to the workers.
     """
     folder, before = _temporary_folder(), Path.cwd()
-    python = folder / ENVIRONMENT / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
-    python.chmod(0o755)
+    _python_in(folder / ENVIRONMENT / "bin")
     os.chdir(folder)
     try:
         yield
     finally:
         os.chdir(before)
+
+
+def _python_in(folder: Path, **variables: str) -> Path:
+    """Make a command `python` that starts this process's Python, with these environment variables.
+
+    With its own PYTHONPATH it imports PySpark from where it is installed, compiled. Spark puts its archive of PySpark before
+    that, and each Python that it starts would compile what it imports from there: 1.9 s of a core in place of 0.6 s.
+    """
+    given = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
+    folder.mkdir(parents=True, exist_ok=True)
+    python = folder / "python"
+    python.write_text(f'#!/bin/sh\n{given}exec {shlex.quote(sys.executable)} "$@"\n')
+    python.chmod(0o755)
+    return python
 
 
 def _temporary_folder() -> Path:

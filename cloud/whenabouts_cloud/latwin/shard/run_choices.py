@@ -17,9 +17,10 @@ ended. That choice is recorded. It is emitted when for each process the end is k
 dropped when an end arrives that is not.
 
 A watermark takes effect at a place in the order, not on arrival, so that any order of arrival has the same result: a
-choice is checked when the order has reached K = 1 + the latest start + the longest stamp. If a gateway's watermark is K
-or later, everything of it that has not landed happened after the latest start. A gateway whose run's next state has
-landed with hi < K is judged by that state.
+choice is checked when the order has reached K = 1 + the latest start + the longest stamp. If the watermark of a gateway's
+boot is K or later, everything of that boot that has not landed happened after the latest start. A later boot's watermark
+does not show that: an end that was not stored before the agent was killed never lands. A gateway whose run's next state
+has landed with hi < K is judged by that state.
 
 Cost: O(n) per report, O(n^2) per start. At most MAX_OPEN choices wait; beyond, the oldest is dropped and counted.
 """
@@ -35,7 +36,7 @@ from whenabouts_cloud.latwin.shard.report import Report
 MAX_OPEN = 64  # choices of runs, of one conjunction, that wait for their ends
 
 Lasted = Callable[[int, int], bool]
-"""True if everything of a process (slot) with hi < K has landed and has been processed."""
+"""True if everything of a process (slot) and its boot with hi < K has landed and has been processed."""
 
 
 class Run(NamedTuple):

@@ -28,7 +28,8 @@ from typing import Any
 import pyarrow as pa
 
 from whenabouts_cloud.blobs import joined, parted
-from whenabouts_cloud.frontier.gateways import Watermark, Watermarks
+from whenabouts_cloud.frontier.boots import BootWatermarks
+from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.frontier.rule import frontiers_by_name
 from whenabouts_cloud.frontier.times import NEVER_US
 from whenabouts_cloud.latwin.shard.report import Report, Source, rows_of
@@ -38,7 +39,7 @@ from whenabouts_cloud.latwin.shard.watch import WatchPlan
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_cloud.shard import StepOutput
 
-VERSION = 3
+VERSION = 4
 MAX_VIEWS = 4  # of a group at a time, complete and incomplete ones each; one is closed to make room
 MAX_CLOSED = 16  # closed views that are remembered, so that their later reports are recognised
 
@@ -50,7 +51,7 @@ class LatwinShard:
         self._rule, self._plan = rule, WatchPlan(rule)
         self._groups: dict[str, _Group | bytes] = {}
         self._waits: dict[str, bool] = {}
-        self._watermarks = Watermarks()
+        self._watermarks = BootWatermarks()
         self._mistakes: set[str] = set()
         self._silent: set[str] = set()
         self._unheard: set[str] = set()
@@ -84,7 +85,7 @@ class LatwinShard:
         emitted = []
         self._silent, self._unheard, self._streams_us = set(), set(), {}
         for name, group in touched.items():
-            emitted += group.step(name, self._watermarks.in_effect.get, everything)
+            emitted += group.step(name, self._watermarks, everything)
             self._waits[name] = group.waits
             self._account(name, group)
         self.counts["verdicts"] += sum(row["status"] == "emitted" for row in emitted)
@@ -171,17 +172,17 @@ class _Group:
                 if other is not view:
                     other.note_other_view(source, report, view)
 
-    def step(self, name: str, watermark_of: Any, everything: bool) -> list[dict[str, Any]]:
+    def step(self, name: str, watermarks: BootWatermarks, everything: bool) -> list[dict[str, Any]]:
         emitted = []
         for number, view in self._views.items():
-            for verdict, status in view.step(watermark_of, everything):
+            for verdict, status in view.step(watermarks, everything):
                 emitted.append(verdict_row(self._plan.rule, name, number, view.names, verdict, status))
             self.mistakes |= view.mistakes
         self._close()
         newest = self._newest()
-        self.silent = set(newest.silent(watermark_of)) if newest else set()
+        self.silent = set(newest.silent(watermarks)) if newest else set()
         self.streams_without_reports = newest.streams_without_reports if newest else []
-        frontiers_us = newest.frontiers_us(watermark_of) if newest else [None] * len(self._plan.rule.streams)
+        frontiers_us = newest.frontiers_us(watermarks) if newest else [None] * len(self._plan.rule.streams)
         self.streams_us = frontiers_by_name(self._plan.rule.streams, frontiers_us)
         return emitted
 

@@ -16,9 +16,9 @@ the first of the order are processed at once. In an incomplete view the oldest a
 
 import operator
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
+from whenabouts_cloud.frontier.boots import BootWatermarks
 from whenabouts_cloud.frontier.processes import group_frontier, process_frontiers, silent_processes
 from whenabouts_cloud.frontier.times import AHEAD_US, FURTHEST_US, NEVER_US
 from whenabouts_cloud.latwin.shard.occurrence import Occurrence
@@ -30,8 +30,6 @@ MAX_WAITING = 1024  # reports of a view that wait after a step; beyond, the firs
 MAX_GAPS = 8  # gaps of a process that are remembered, so that their states are recognised as late
 MAX_EARLY = 256  # verdicts emitted early that wait for their final place; beyond, verdicts come at that place only
 
-WatermarkOf = Callable[[str], int | None]
-"""The watermark of a gateway, as "site/gateway": all its readings with t_max below it have landed."""
 VerdictChange = tuple[Occurrence, str]
 """A verdict, and "emitted" or "retracted"."""
 
@@ -99,9 +97,9 @@ class View:
             elif ends[:2] > [report.boot, report.seq] and other.names[report.slot] == name:
                 other._left_us[report.slot] = min(other._left_us[report.slot], ends[2])
 
-    def step(self, watermark_of: WatermarkOf, everything: bool) -> list[VerdictChange]:
+    def step(self, watermarks: BootWatermarks, everything: bool) -> list[VerdictChange]:
         """The verdicts that can be emitted now; `everything`: nothing more will land, so nothing waits."""
-        watermarks_us = self._watermarks_us(watermark_of)
+        watermarks_us = self._watermarks_us(watermarks)
         frontier_us = group_frontier(watermarks_us, self._delays_us, self._offsets_us)
         self._now_us = max(self._now_us, frontier_us)
         if not self.complete:
@@ -112,7 +110,7 @@ class View:
             order = self._order()
         count = self._due_now(order, everything)
         emitted = [
-            (verdict, "emitted") for verdict in self._take(order, count, watermark_of) if not self._was_emitted(verdict)
+            (verdict, "emitted") for verdict in self._take(order, count, watermarks) if not self._was_emitted(verdict)
         ]
         rest = order[count:]
         if self._rule.emit == "eager" or self._early:
@@ -158,14 +156,14 @@ class View:
         """The streams of which no gateway has reported."""
         return [s.name for s, process in zip(self._rule.streams, self._process, strict=True) if process < 0]
 
-    def silent(self, watermark_of: WatermarkOf) -> list[str]:
+    def silent(self, watermarks: BootWatermarks) -> list[str]:
         """Gateways that are no longer waited for."""
-        silent = silent_processes(self._watermarks_us(watermark_of), self._offsets_us, self._now_us)
+        silent = silent_processes(self._watermarks_us(watermarks), self._offsets_us, self._now_us)
         return [name for name, is_silent in zip(self.names, silent, strict=True) if is_silent]
 
-    def frontiers_us(self, watermark_of: WatermarkOf) -> list[int | None]:
+    def frontiers_us(self, watermarks: BootWatermarks) -> list[int | None]:
         """For each stream the time before which everything of it has landed; None while no gateway has a watermark."""
-        return process_frontiers(self._watermarks_us(watermark_of), self._delays_us)
+        return process_frontiers(self._watermarks_us(watermarks), self._delays_us)
 
     def is_over(self) -> bool:
         """True if the frontier has passed all reports, and DELAY after them."""
@@ -213,8 +211,8 @@ class View:
         self.counts["ambiguous"] += 1
         return False
 
-    def _watermarks_us(self, watermark_of: WatermarkOf) -> list[int | None]:
-        return [watermark_of(name) if name else None for name in self.names]
+    def _watermarks_us(self, watermarks: BootWatermarks) -> list[int | None]:
+        return [watermarks.latest_us(name) if name else None for name in self.names]
 
     def _drop_ahead(self, surplus: int, watermarks_us: list[int | None]) -> bool:
         """Drop reports beyond what true stamps can be by the watermarks, the furthest first; True if there were any."""
@@ -251,7 +249,7 @@ class View:
             return len(order) - MAX_WAITING
         return count
 
-    def _take(self, order: list[OrderedItem], count: int, watermark_of: WatermarkOf) -> list[Occurrence]:
+    def _take(self, order: list[OrderedItem], count: int, watermarks: BootWatermarks) -> list[Occurrence]:
         """Processes the first `count` items of the order, with the decisions of time in between."""
         verdicts: list[Occurrence] = []
         if not count and not self._watch.waits:
@@ -259,7 +257,7 @@ class View:
         ahead = _EarliestPending(order, len(self.names))
 
         def lasted(slot: int, us: int) -> bool:
-            watermark = watermark_of(self.names[slot])
+            watermark = watermarks.boot_us(self.names[slot], self._ends[slot][3])
             if watermark is None or watermark + self._offsets_us[slot] < us:
                 return False
             return min(self._left_us[slot], ahead.least_hi(slot)) >= us
