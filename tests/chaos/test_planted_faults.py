@@ -12,7 +12,8 @@ from support.search import SEED
 
 FAULTS = sorted((Path(__file__).parent / "faults").glob("*.patch"))
 QUICK = ("acknowledged-one-too-high", "repeats-forgotten", "frontier-without-numbers")  # the others are for deep runs
-PLANTED = Path(__file__).parents[1] / "support" / "planted.py"
+ROOT = Path(__file__).parents[2]
+PLANTED = ROOT / "tests" / "support" / "planted.py"
 SCHEDULES = 2000
 
 
@@ -27,7 +28,9 @@ def test_a_planted_fault_is_found(patch):
     assert said["broken"], done.stdout
 
 
-def test_there_is_a_patch_for_each_fault_and_it_says_what_it_is():
+def test_there_is_a_patch_for_each_fault_that_applies_and_says_what_it_is():
     assert len(FAULTS) >= 15
     for patch in FAULTS:
         assert patch.read_text().splitlines()[0].endswith(".")
+        done = subprocess.run(["git", "apply", "--check", str(patch)], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, f"{patch.name}: {done.stderr}"

@@ -34,7 +34,7 @@ def folder(tmp_path):
 
 def watermarked(folder, number, to_come, us=FOREVER_US):
     """Write watermarks of the three gateways while these rows have not landed."""
-    watermark(folder / "landing", {name[5:]: at for name, at in watermarks_of(to_come, 3, us)}, number)
+    watermark(folder / "landing", {name[5:]: at for name, at, _ in watermarks_of(to_come, 3, us)}, number)
 
 
 @pytest.mark.deep

@@ -20,6 +20,7 @@ from support.latwin.states import (
     watermarks_of,
 )
 from support.search import SEED
+from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.jobs.engines.latwin import LATWIN
 from whenabouts_cloud.jobs.metrics import total
 from whenabouts_cloud.jobs.streaming import start_query
@@ -52,7 +53,7 @@ class Run:
 
     def watermark(self, watermarks, site="hall"):
         """Write watermarks by gateway."""
-        watermark(self.landing, {name.split("/")[1]: us for name, us in watermarks}, self.watermarked, site=site)
+        watermark(self.landing, {one.gateway.split("/")[1]: one.us for one in watermarks}, self.watermarked, site=site)
         self.watermarked += 1
 
     def rows(self):
@@ -83,7 +84,7 @@ def test_any_arrival_with_restarts_and_repeats_ends_with_the_result_of_one_batch
     for n in range(ENDS):
         run.watermark(watermarks_of([], 3, FOREVER_US + n))
         run.step()
-    forever = [(f"hall/g{p}", FOREVER_US) for p in range(3)]
+    forever = list(watermarks_of([], 3))
     batch = LatwinShard(job).step({"reports": reports(job, rows)}, [forever], everything=True).results
     assert len(emitted(batch)) > 0
     assert emitted(run.rows()) == emitted(batch)
@@ -99,14 +100,14 @@ def test_a_run_that_goes_on_is_extended_by_a_heartbeat(make_run):
     run.start()
     land(run.landing, [state(p, 0, (0, 0), EPOCH_US + p, EPOCH_US + p, True) for p in range(2)], 0)
     if SEED:
-        run.watermark([(f"hall/g{p}", EPOCH_US) for p in range(2)])
+        run.watermark(watermarks_of([], 2, EPOCH_US))
         run.step()
     for _ in range(2):
-        run.watermark([("hall/g0", EPOCH_US + 9 * MS), ("hall/g1", EPOCH_US + 1)])
+        run.watermark([Watermark("hall/g0", EPOCH_US + 9 * MS), Watermark("hall/g1", EPOCH_US + 1)])
         run.step()
     assert run.rows() == [], "g1 may have gone off since"
     for n in range(2):
-        run.watermark([(f"hall/g{p}", EPOCH_US + 9 * MS + n) for p in range(2)])
+        run.watermark(watermarks_of([], 2, EPOCH_US + 9 * MS + n))
         run.step()
     assert emitted(run.rows()) == {(0, 0)}
 

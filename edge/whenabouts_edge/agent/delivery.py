@@ -50,7 +50,7 @@ class Delivery:
         group: GroupHost | None,
         client: MakeClient = made,
     ) -> None:
-        self._config, self._spool, self._db = config, spool, db
+        self._config, self._spool, self._db, self._group = config, spool, db, group
         self._loop = asyncio.get_running_loop()
         self.work = asyncio.Event()
         self.frontier_us: int | None = None
@@ -100,14 +100,15 @@ class Delivery:
         accepted = intake.accepted
         while intake.settled < accepted:
             await asyncio.sleep(0.01)
-        gap_open = intake.gap_open  # read before the numbers, which do not include a gap stored later
+        # Read before the numbers, which do not include what is stored later.
+        waits = intake.gap_open or (self._group is not None and self._group.owes)
         numbers = await self._loop.run_in_executor(self._db, self._spool.numbers)
         newest = await self._loop.run_in_executor(self._db, self._spool.last_position)
         while not await self._is_published(newest):
             if not self.uplink.connected:
                 return
             await asyncio.sleep(0.02)
-        if frontier_us is None or gap_open or len(numbers) > MAX_BOOTS:
+        if frontier_us is None or waits or len(numbers) > MAX_BOOTS:
             return
         if self.frontier_us is None or frontier_us > self.frontier_us:
             self.frontier_us, self._published = frontier_us, numbers

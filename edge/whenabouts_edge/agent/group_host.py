@@ -46,6 +46,7 @@ class GroupHost:
         self._process = GroupProcess(config.name, gateway, boot, list(self._sites), self._detection, clock_heartbeat_us)
         self._complained: set[tuple[str, str]] = set()
         self._announced = 0
+        self._latest: PendingReading | None = None
         self.peer_came = False  # a birth has come since this was last reset: that peer may have missed states
         self.refused = 0  # birth and status messages of peers that cannot be decoded
 
@@ -59,6 +60,11 @@ class GroupHost:
         """Names in the order of the clock; only this gateway before the first view."""
         view = self._process.view
         return [self.gateway] if view is None else [gateway for gateway, _ in view.members]
+
+    @property
+    def owes(self) -> bool:
+        """True if its latest report was refused: until another one is stored, nothing shows that a state is missing."""
+        return self._latest is not None and self._latest.lost
 
     @property
     def views(self) -> int:
@@ -96,7 +102,11 @@ class GroupHost:
 
     def advance(self, clear_us: int, sample: ClockSample) -> list[PendingReading]:
         """The states and clock heartbeats that are certain once all ports are clear up to clear_us."""
-        return [self._state(report, sample) for report in self._process.advance(clear_us, self._host_us())]
+        if self.owes:
+            self._process.report_again()
+        states = [self._state(report, sample) for report in self._process.advance(clear_us, self._host_us())]
+        self._latest = states[-1] if states else self._latest
+        return states
 
     def _state(self, report: StateReport, sample: ClockSample) -> PendingReading:
         value = report.values.get(self.single) if self.single else None

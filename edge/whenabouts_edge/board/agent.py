@@ -325,7 +325,7 @@ class Agent:
         if pending_watermark.end is None:
             if store.settled < pending_watermark.accepted:
                 return
-            if store.gap_open:  # the gap must be stored before
+            if store.gap_open or (self.group is not None and self.group.owes):  # these must be stored before
                 self._pending_watermark = None
                 return
             if self.rules is not None and not pending_watermark.derived:

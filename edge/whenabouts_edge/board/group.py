@@ -40,6 +40,7 @@ class BoardGroup:
             self.name, gateway, boot, sorted(self._sites), self._detection, clock_heartbeat_us, HELD_MAX
         )
         self._announced = 0
+        self._latest: PendingReading | None = None
         self.peer_came = False
         self.refused = 0
 
@@ -53,6 +54,11 @@ class BoardGroup:
         """Names in the order of the clock; only this gateway before the first view."""
         view = self._process.view
         return [self._gateway] if view is None else [gateway for gateway, _ in view.members]
+
+    @property
+    def owes(self) -> bool:
+        """True if its latest report was refused: until another one is stored, nothing shows that a state is missing."""
+        return self._latest is not None and self._latest.lost
 
     @property
     def views(self) -> int:
@@ -87,6 +93,8 @@ class BoardGroup:
 
     def advance(self, clear_us: int, now_us: int) -> "list[PendingReading]":
         """The states and clock heartbeats that are certain once all ports are clear up to clear_us."""
+        if self.owes:
+            self._process.report_again()
         pending_readings = []
         for report in self._process.advance(clear_us, now_us):
             value = report.values.get(self._single) if self._single else None
@@ -94,6 +102,7 @@ class BoardGroup:
             pending = PendingReading(self.stream, KIND, report.earliest_us, report.latest_us, None, value, None, attrs)
             pending.vclock, pending.publish = report.clock, not report.is_heartbeat
             pending_readings.append(pending)
+            self._latest = pending
         return pending_readings
 
     def view_changed(self) -> bool:

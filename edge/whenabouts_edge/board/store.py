@@ -145,6 +145,7 @@ class Store:
     def _refuse(self, pending_readings: "list[PendingReading]") -> None:
         self.refused += len(pending_readings)
         for pending in pending_readings:
+            pending.lost = True
             gap = self._gaps.get(pending.stream)
             if gap is None:
                 gap = PendingReading(

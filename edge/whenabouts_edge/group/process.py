@@ -117,7 +117,8 @@ class GroupProcess:
         self.clock.settle(sure_us)
         if self._settled_us is None:
             self._settled_us = now_us + SETTLE_US
-        if (view is None or self._next.number != view.number) and now_us >= self._settled_us:
+        changed = view is None or (self._next.number != view.number and self._reported)
+        if changed and now_us >= self._settled_us:
             reports.append(self._begin_view(self._next, sure_us, clear_us))
         elif view is not None and now_us - self._reported_us >= self._clock_heartbeat_us:
             sure = self.clock.at(sure_us)
@@ -125,6 +126,10 @@ class GroupProcess:
                 self._reported, self._reported_us = sure, now_us
                 reports.append(StateReport(view, sure, sure_us, clear_us, None))
         return reports
+
+    def report_again(self) -> None:
+        """Let the next clock heartbeat tell the own state, as the latest report was lost. No view begins before that."""
+        self._reported = ()
 
     def _begin_view(self, view: View, sure_us: int, clear_us: int) -> StateReport:
         """State 0 of a new view, with the present values. It begins at the end of the time for which they are certain."""

@@ -12,15 +12,18 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 from whenabouts_cloud.ingest.owners import Owners, read_owners
 from whenabouts_cloud.landing.layout import PART
 from whenabouts_cloud.rules.model import LatwinRule
+from whenabouts_edge.uplink import outbox
 from whenabouts_protocol import Heartbeat, WireError, decode_ack, decode_heartbeat
 from whenabouts_sim.chaos.checks.damage import broken_damage
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, latest, newest_numbers, read_landing
 from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, ends_of_batches
 from whenabouts_sim.chaos.checks.laws import Broken, Spans, broken_laws, gateways_with_rot
+from whenabouts_sim.chaos.checks.limits import left_in_agent, left_in_ingest, over_limits
 from whenabouts_sim.chaos.checks.promises import broken_promises
 from whenabouts_sim.chaos.checks.results import broken_results, read_told
 from whenabouts_sim.chaos.checks.together import broken_verdicts, presences
@@ -49,6 +52,7 @@ from whenabouts_sim.world.clocks import EPOCH_US
 
 CALM_S = 60.0  # virtual time after the last fault in which everything must have landed
 LOOK_S = 0.5
+LIMITS_S = 0.1
 SHARED = Path("/dev/shm")  # files in memory, where the system has them
 
 
@@ -102,7 +106,8 @@ class _Run:
     def run(self) -> Outcome:
         """Run it."""
         seed = f"chance/{self.schedule.seed}"
-        with logged(self._log), taken_over(self._clock, seed), self._disks.in_use():
+        limits = patch.object(outbox, "MAX_UNLANDED", self.schedule.most_unlanded or outbox.MAX_UNLANDED)
+        with logged(self._log), taken_over(self._clock, seed), self._disks.in_use(), limits:
             self._loop.set_exception_handler(self._unhandled)
             asyncio.set_event_loop(self._loop)
             try:
@@ -150,6 +155,7 @@ class _Run:
             self._at(fault.at_us, partial(disturbances.begin, fault))
         if schedule.liar:
             self._start_liar(schedule.liar)
+        self._watch_limits()
         await asyncio.sleep(self.schedule.calm_us / 1e6)
         self._finish_roll_out()
         await self._calm()
@@ -185,6 +191,15 @@ class _Run:
                 truth = presences(gateways, self.schedule.sightings, landed)
                 contradicts = broken_verdicts(one, gateways, told, landed, truth, complete_us)
                 self.outcome.broken += [Broken("together", x) for x in contradicts]
+
+    def _watch_limits(self) -> None:
+        """Look at the queues of all agents now and again; each limit that is passed is told once."""
+        for name, gateway in self._gateways.items():
+            if gateway.agent is not None:
+                for text in over_limits(name, gateway.agent):
+                    if not any(one.law == "limits" for one in self.outcome.broken):
+                        self._tell(text, "limits")
+        self._loop.call_later(LIMITS_S, self._watch_limits, context=self._broker.context)
 
     # A liar among the gateways, and the next version of the wire.
 
@@ -247,10 +262,10 @@ class _Run:
                 read = read or self._job.ends  # watermarks of several parts count one micro-batch later
             await asyncio.sleep(LOOK_S)
         for name, gateway in self._gateways.items():
-            state = gateway.agent and gateway.agent.spool_state
+            left = ", ".join(left_in_agent(gateway.agent)) if gateway.agent else "no agent"
             known = self._frontiers()
             self._tell(
-                f"{CALM_S:g} s after the last fault not all has landed: {name} has {state}, its frontier is "
+                f"{CALM_S:g} s after the last fault not all has landed: {name} has {left or 'nothing'}, its frontier is "
                 f"{known.get((gateway.plan.site, gateway.plan.name))}, events end at {end_us}",
                 "liveness",
             )
@@ -265,12 +280,12 @@ class _Run:
         return lives
 
     def _settled(self, end_us: int) -> bool:
-        if any(one.bridge is None or one.bridge.waiting_readings for one in self._ingests.values()):
+        if any(one.bridge is None or any(left_in_ingest(one.bridge)) for one in self._ingests.values()):
             return False
         known = self._frontiers()
         return all(
             one.agent is not None
-            and one.agent.spool_state.readings == 0
+            and not any(left_in_agent(one.agent))
             and known.get((one.plan.site, one.plan.name), 0) > end_us
             for one in self._gateways.values()
         )

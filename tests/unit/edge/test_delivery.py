@@ -59,6 +59,22 @@ def test_a_watermark_is_given_when_all_before_it_was_published(tmp_path):
     asyncio.run(main())
 
 
+def test_a_watermark_waits_while_a_state_may_be_missing_that_nothing_shows(tmp_path):
+    """The spool refused the latest state of the group: until another is stored, the one before would seem to go on."""
+
+    async def main():
+        spool, group = Spool(tmp_path / "spool.sqlite", 1 << 20), SimpleNamespace(owes=True, topics=[], heard=print)
+        with ThreadPoolExecutor(1) as thread:
+            delivery = Delivery(CONFIG, birth(CONFIG, spool.boot, [], None), spool, thread, print, group)
+            for owes, watermarked in ((True, None), (False, 100), (True, 100)):
+                group.owes = owes
+                await delivery.watermark(100 if delivery.frontier_us is None else 200, idle())
+                assert delivery.frontier_us == watermarked
+        spool.close()
+
+    asyncio.run(main())
+
+
 def test_a_watermark_waits_for_accepted_readings(tmp_path):
     """It is not given while a reading is between port and spool."""
 

@@ -91,6 +91,33 @@ def test_a_state_is_a_reading_that_is_published_to_peers_when_it_has_its_number(
     assert to_publish([report]) == []
 
 
+def test_a_refused_state_is_followed_by_a_report_that_shows_it_is_missing():
+    """Else the state before would seem to go on: a clock heartbeat with the number of the lost state, before any new view.
+
+    reports     0 stored    1 refused    1 heartbeat, refused    1 heartbeat, stored    0 of the next view
+    """
+    bench = Bench()
+    first = bench.begin()
+    bench.host.stamp([observed((10, 20))])
+    [lost] = bench.advance(21, 3 * SETTLE_US)
+    lost.refused()
+    assert bench.host.owes
+    bench.born("a", 6)
+    view = state_of(first.numbered(BOOT, 0)).view
+    for n in range(2):
+        [report] = bench.advance(30 + n, (6 + n) * SETTLE_US)
+        told = state_of(report.numbered(BOOT, 1))
+        assert (told.is_heartbeat, told.view, told.clock) == (True, view, (0, 1))
+        assert not bench.host.owes
+        if n == 0:
+            report.refused()
+            assert bench.host.owes
+    [begun] = bench.advance(40, 9 * SETTLE_US)
+    told = state_of(begun.numbered(BOOT, 2))
+    assert (told.is_heartbeat, told.clock) == (False, (0, 0))
+    assert told.view != view
+
+
 def test_several_values_are_attributes_without_a_value_of_the_reading():
     """The single value belongs to only one condition."""
     bench = Bench(state("x"), state("y", attr="rssi", on_at=5, off_at=3))

@@ -6,6 +6,7 @@ import click
 import pytest
 
 from whenabouts_cloud.cep.shard.events import schema_of
+from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.frontier.rule import RuleFrontier
 from whenabouts_cloud.jobs.output.sink import MARKER, WrongOutputError, claim
 from whenabouts_cloud.jobs.rule_follower import RuleFollower, rules_of
@@ -145,7 +146,7 @@ def test_the_frontier_of_a_rule_is_the_least_of_its_streams_each_moved():
     """b is 10 s ahead of a and moved back by 30 s; a watermark counts from the next step on, after a restart too."""
     [rule] = parsed(rules(1).replace('FROM "b" DELAY 1 s', 'FROM "b" DELAY 1 s OFFSET -30 s'))
     none, frontier = schema_of(rule.plan()).empty_table(), RuleFrontier(rule)
-    frontier.note_watermarks(none, [[("hall/g", 100_000_000)], [("hall/g", 110_000_000)]])
+    frontier.note_watermarks(none, [[Watermark("hall/g", 100_000_000)], [Watermark("hall/g", 110_000_000)]])
     assert frontier.value_us is None
     again = RuleFrontier(rule)
     again.restore(frontier.snapshot())

@@ -8,6 +8,7 @@ from numba.core.dispatcher import Dispatcher
 from support.cep.landing import events_table
 from support.cloud.landing import EPOCH_US, reading
 from whenabouts_cloud.cep.shard.shard import CepShard
+from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.rules import parse_rules
 from whenabouts_cloud.warm import warm_rules
 from whenabouts_sim.demo.rules import THEFT, more_rules
@@ -49,7 +50,8 @@ def test_a_run_of_the_rules_compiles_nothing_more():
         us = EPOCH_US + step * 8_000 * MS
         sources = {f"{r.site}/{r.gateway}" for r in (THEFT.shelf, THEFT.till, THEFT.exit)}
         output = shard.step(
-            {"events": events_table(rule, readings(step, 60))}, [[(s, us) for s in sources] for _ in rule.streams]
+            {"events": events_table(rule, readings(step, 60))},
+            [[Watermark(s, us) for s in sources] for _ in rule.streams],
         )
         reported += output.results.num_rows
         state = shard.snapshot()

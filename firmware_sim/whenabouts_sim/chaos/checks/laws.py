@@ -1,7 +1,8 @@
 """The laws of stamps, numbers, acknowledgements and frontiers."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from whenabouts_sim.chaos.checks.landed import Landed
@@ -30,6 +31,7 @@ def broken_laws(schedule: Schedule, landed: Landed, acked: Acked, lives: Mapping
     return [
         *(Broken("stamps", text) for text in _stamps(schedule, landed)),
         *(Broken("lost", text) for text in _lost(schedule, landed, lives)),
+        *(Broken("gaps", text) for text in _counted_twice(schedule, landed)),
         *(Broken("numbers", text) for text in _numbers(landed, acked, gateways_with_rot(schedule))),
         *(Broken("frontiers", text) for text in _frontiers(landed)),
     ]
@@ -65,14 +67,50 @@ def _stamps(schedule: Schedule, landed: Landed) -> Iterator[str]:
 
 
 def _lost(schedule: Schedule, landed: Landed, lives: Mapping[str, Spans]) -> Iterator[str]:
-    """What a reader saw while an agent was well has landed."""
-    seen = Counter((one.stream, one.key) for one in landed.readings)
-    for one in schedule.sightings:
-        at_us, place = EPOCH_US + one.true_us, (stream_of(one.reader), one.key)
-        if any(begin + BEFORE_US <= at_us <= end - AFTER_US for begin, end in lives[one.reader]):
-            seen[place] -= 1
-            if seen[place] == -1:
-                yield f"{one.reader} {one.key} of {one.true_us / 1e6:.3f} s did not land, though its agent was well"
+    """What a reader saw while an agent was well has landed, or a gap reading around its time counts it."""
+    stamps, gaps = defaultdict[tuple[str, str | None], list[_Span]](list), defaultdict[str, list[_Span]](list)
+    for one in sorted(landed.readings, key=lambda one: one.t_max):
+        if one.kind == "gap":
+            gaps[one.stream].append(_Span(one.t_min, one.t_max, int(one.value or 0)))
+        else:
+            stamps[one.stream, one.key].append(_Span(one.t_min, one.t_max, 1))
+    for sighting in schedule.sightings:
+        at_us, stream, key = EPOCH_US + sighting.true_us, stream_of(sighting.reader), sighting.key
+        if not any(begin + BEFORE_US <= at_us <= end - AFTER_US for begin, end in lives[sighting.reader]):
+            continue
+        if not _taken_from(stamps[stream, key], at_us) and not _taken_from(gaps[stream], at_us):
+            yield f"{sighting.reader} {key} of {sighting.true_us / 1e6:.3f} s did not land, though its agent was well"
+
+
+@dataclass
+class _Span:
+    """A stamp, and how many readings it can still be that of: those that a gap reading counts, or one."""
+
+    begin_us: int
+    end_us: int
+    left: int
+
+
+def _taken_from(spans: Iterable[_Span], at_us: int) -> bool:
+    """True if one of them is left for a reading of this time; it is taken then. Spans are in the order of their ends."""
+    for span in spans:
+        if span.left and span.begin_us <= at_us <= span.end_us:
+            span.left -= 1
+            return True
+    return False
+
+
+def _counted_twice(schedule: Schedule, landed: Landed) -> Iterator[str]:
+    """A reading lands, or a gap reading counts it, never both."""
+    seen = Counter(stream_of(one.reader) for one in schedule.sightings)
+    found = Counter(one.stream for one in landed.readings if one.kind == "tag")
+    lost = Counter[str]()
+    for one in landed.readings:
+        if one.kind == "gap":
+            lost[one.stream] += int(one.value or 0)
+    for stream, count in lost.items():
+        if stream in seen and found[stream] + count > seen[stream]:
+            yield f"of {seen[stream]} readings of {stream} {found[stream]} landed, and {count} are counted as lost"
 
 
 def gateways_with_rot(schedule: Schedule) -> set[tuple[str, ...]]:

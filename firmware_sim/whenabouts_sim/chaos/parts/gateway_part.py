@@ -1,7 +1,7 @@
 """A simulated gateway: a machine with readers on its ports, and the real agent, which is started again when it ends."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ class GatewayPlan:
     """What a gateway is. readers: name and stream of each. disk_s, threads_s: the most that these make others wait.
 
     group: its members as site/name, if it is in one; it watches the badge that lies on its reader `badge_of(name)`.
+    spool_bytes: the limit of its spool; 0 for the usual one, which no schedule reaches.
     """
 
     site: str
@@ -53,6 +54,7 @@ class GatewayPlan:
     disk_s: float = 0.0
     threads_s: float = 0.0
     group: tuple[str, ...] = ()
+    spool_bytes: int = 0
 
     def configuration(self, state: Path) -> str:
         """The configuration file."""
@@ -85,7 +87,8 @@ class Gateway(Part):
         self.plan = plan
         self._clock, self._broker = clock, broker
         self._lines = {f"chaos://{name}": SerialLine(core, clock, loop) for name, core in readers.items()}
-        self._config = parse(plan.configuration(machine.disk.root / "state"))
+        config = parse(plan.configuration(machine.disk.root / "state"))
+        self._config = replace(config, spool_limit_bytes=plan.spool_bytes) if plan.spool_bytes else config
         self.agent: Agent | None = None
         self.lives: list[list[int]] = []
 

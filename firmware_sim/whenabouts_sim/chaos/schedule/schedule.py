@@ -20,6 +20,7 @@ SITES = ("hall", "shop")
 SPACING_US = RDM_REPEAT_US + 1000
 DRIFT_PPM = 50  # the most that the product assumes
 PART_GROUPED, PART_LYING = 0.3, 0.25  # of schedules: with a group of gateways, with a liar
+PART_SMALL = 0.15  # of gateways: with a spool that has room for a few messages
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ TWO = (IngestPlan(CLOUD, "a", SITES[:1]), IngestPlan(SECOND, "b", SITES[1:]))
 @dataclass(frozen=True)
 class Schedule:
     """sightings: times since the begin. numbers: which of the seed's faults are left, by their numbers. liar: the site of a
-    gateway that lies, "" if there is none.
+    gateway that lies, "" if there is none. most_unlanded: messages that an agent may have sent and that have not landed; 0
+    for the usual number, which no schedule reaches.
     """
 
     seed: int
@@ -65,6 +67,7 @@ class Schedule:
     shards: int = 1
     ingests: tuple[IngestPlan, ...] = ALONE
     liar: str = ""
+    most_unlanded: int = 0
 
     @property
     def calm_us(self) -> int:
@@ -111,9 +114,12 @@ def draw(seed: int) -> Schedule:
     rules = _rules(chance, gateways)
     trigger_s, shards = chance.choice((1.0, 2.0, 2.0)), chance.choice((1, 1, 1, 2))
     liar = chance.choice(SITES) if chance.random() < PART_LYING else ""
+    small = Random(f"small/{seed}")
+    gateways = _with_small_spools(small, gateways)
     return Schedule(
-        seed, gateways, sightings, faults, tuple(range(len(faults))), active_us, rules, trigger_s, shards, ingests, liar
-    )
+        seed, gateways, sightings, faults, tuple(range(len(faults))), active_us, rules, trigger_s, shards, ingests, liar,
+        small.choice((0, 0, 0, 5)),
+    )  # fmt: skip
 
 
 def _rules(chance: Random, gateways: Sequence[GatewayPlan]) -> tuple[RulePlan, ...]:
@@ -141,6 +147,14 @@ def _gateways(chance: Random, active_us: int) -> tuple[GatewayPlan, ...]:
                 )
             )  # fmt: skip
     return tuple(plans)
+
+
+def _with_small_spools(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
+    """Some gateways with a spool that is soon full, so that it refuses readings."""
+    return tuple(
+        replace(one, spool_bytes=chance.choice((400, 1000, 3000))) if chance.random() < PART_SMALL else one
+        for one in gateways
+    )
 
 
 def _grouped(gateways: tuple[GatewayPlan, ...], wanted: bool) -> tuple[GatewayPlan, ...]:

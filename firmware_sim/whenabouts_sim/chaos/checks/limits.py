@@ -1,0 +1,51 @@
+"""Limits of queues while parts run, and what must be empty at the end: a count that does not come back to nothing leaks.
+
+Looks into the product's own objects, at moments of virtual time.
+"""
+
+from collections.abc import Iterator
+
+from whenabouts_cloud.ingest.bridge import Bridge
+from whenabouts_edge.agent.agent import Agent
+from whenabouts_edge.store.intake import MAX_WAITING
+from whenabouts_edge.uplink import outbox as uplink_outbox
+
+
+def over_limits(name: str, agent: Agent) -> Iterator[str]:
+    """Queues of an agent that hold more than they may."""
+    outbox, spool, intake = agent._delivery.uplink.outbox, agent._spool, agent._intake
+    on_way = sum(not taken for taken in outbox._on_way.values())
+    for what, found, most in (
+        ("messages on the way to the broker", on_way, uplink_outbox.MAX_IN_FLIGHT),
+        ("messages that have not landed", len(outbox._unlanded), uplink_outbox.MAX_UNLANDED),
+        ("bytes in the spool", spool.state.payload_bytes, spool.limit_bytes),
+        ("readings between ports and spool", intake.waiting, MAX_WAITING),
+    ):
+        if found > most:
+            yield f"{name} has {found} {what}, its limit is {most}"
+
+
+def left_in_agent(agent: Agent) -> Iterator[str]:
+    """What an agent still holds, for the moment at which all should have landed."""
+    outbox, intake, state = agent._delivery.uplink.outbox, agent._intake, agent.spool_state
+    for what, count in (
+        ("readings in the spool", state.readings),
+        ("bytes in the spool", state.payload_bytes),
+        ("messages that have not landed", len(outbox._unlanded)),
+        ("places of the intake that nobody gave back", MAX_WAITING - intake.waiting - intake._room._value),
+        ("gap readings to store", int(intake.gap_open)),
+    ):
+        if count:
+            yield f"{count} {what}"
+
+
+def left_in_ingest(bridge: Bridge) -> Iterator[str]:
+    """What an ingest still holds, for the moment at which all should have landed."""
+    gateways = bridge._gateways
+    named = sum(len(one.published) for waited in gateways._waited.values() for one in waited)
+    for what, count in (
+        ("readings that are not durable", bridge.waiting_readings),
+        ("boots counted too much in heartbeats", gateways._boots - named),
+    ):
+        if count:
+            yield f"{count} {what}"
