@@ -13,7 +13,6 @@ from whenabouts_sim.chaos.parts.landing_files import FileId
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.chaos.schedule.schedule import SPACING_US, RulePlan, Schedule, draw, stream_of
 from whenabouts_sim.chaos.schedule_run import run
-from whenabouts_sim.chaos.sums import result_of
 from whenabouts_sim.world.clocks import EPOCH_US
 from whenabouts_sim.world.world import SECOND_US, Sighting
 
@@ -136,9 +135,3 @@ def test_some_schedules_have_groups_and_some_a_liar():
     assert 5 < len(grouped) < 30
     assert all(len(one.gateways) > 1 and TOGETHER in {rule.name for rule in one.rules} for one in grouped)
     assert 5 < sum(bool(one.liar) for one in drawn) < 30
-
-
-@pytest.mark.parametrize("seed", [2085, 3249])
-def test_a_start_says_nothing_of_a_state_whose_end_the_start_before_had_not_stored(seed):
-    """An agent is killed after a badge has left, before that is stored; DEFINITELY held the state until the next start."""
-    assert result_of(seed).broken == ()

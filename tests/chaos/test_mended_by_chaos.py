@@ -13,6 +13,7 @@ from whenabouts_edge.store.intake import MAX_WAITING, Intake
 from whenabouts_edge.store.spool import Spool
 from whenabouts_protocol import Reading
 from whenabouts_sim.chaos.machine.disk import Disks
+from whenabouts_sim.chaos.sums import result_of
 
 SEEDS = range(30)
 
@@ -100,3 +101,16 @@ def test_a_power_cut_leaves_a_landing_whose_first_ingest_was_killed_at_its_start
 def _reading() -> Reading:
     one = pending("k", origin=("hall", "gw"))
     return one.numbered(1, 0)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(68, id="a watermark passed a state that was not certain yet"),
+        pytest.param(110, id="an ingest that took over confirmed nothing, as no heartbeat said what is still kept"),
+        pytest.param(2085, id="a start vouched for a state whose end the start before had not stored"),
+        pytest.param(3249, id="the same, in another order"),
+    ],
+)
+def test_schedules_that_failed_once_hold(seed):
+    assert result_of(seed).broken == ()

@@ -234,6 +234,8 @@ class Agent:
         """Renew the watermark of the heartbeat: the time before which ports and clock leave nothing open."""
         self._detect()
         clear_us = self._clear_host_us()
+        if clear_us is not None and self._group is not None:
+            clear_us = self._group.clear_until(clear_us)
         frontier_us = None if clear_us is None else self._time.utc_us(clear_us)
         self._rules.running.advance(frontier_us)
         await self._delivery.watermark(frontier_us, self._intake)

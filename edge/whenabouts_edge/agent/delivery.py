@@ -55,6 +55,7 @@ class Delivery:
         self.work = asyncio.Event()
         self.frontier_us: int | None = None
         self._published: dict[int, tuple[int, int]] = {}
+        self._kept = spool.numbers()
         self._acked: dict[int, int] = {}  # by boot, the last number confirmed by the cloud, until deleted
         self._acked_numbers = asyncio.Event()
         topics, heard = (group.topics, group.heard) if group else ([], ignored)
@@ -90,6 +91,7 @@ class Delivery:
                     log.error("spool.failed", str(error))
                     continue
                 self.uplink.outbox.landed(boot, seq, self._loop.time())
+            self._kept = await self._loop.run_in_executor(self._db, self._spool.numbers)
             self.work.set()
 
     async def watermark(self, frontier_us: int | None, intake: Intake) -> None:
@@ -102,7 +104,7 @@ class Delivery:
             await asyncio.sleep(0.01)
         # Read before the numbers, which do not include what is stored later.
         waits = intake.gap_open or (self._group is not None and self._group.owes)
-        numbers = await self._loop.run_in_executor(self._db, self._spool.numbers)
+        numbers = self._kept = await self._loop.run_in_executor(self._db, self._spool.numbers)
         newest = await self._loop.run_in_executor(self._db, self._spool.last_position)
         while not await self._is_published(newest):
             if not self.uplink.connected:
@@ -121,7 +123,7 @@ class Delivery:
             self._config.gateway,
             self._spool.boot,
             self.frontier_us,
-            self._published,
+            still_kept(self._published, self._kept),
             sample.state,
             None if sample.bound_us is None else sample.bound_at(host_us),
             state.readings,
@@ -197,3 +199,18 @@ def _version() -> str:
         return version("whenabouts")
     except PackageNotFoundError:
         return "from a checkout"
+
+
+def still_kept(
+    published: Mapping[int, tuple[int, int]], kept: Mapping[int, tuple[int, int]]
+) -> dict[int, tuple[int, int]]:
+    """The numbers that a watermark covers, by boot, without those that have landed since.
+
+    Boots that it does not cover are named too, as (first, first - 1): an ingest that has just taken over learns from this
+    that it need not wait for earlier numbers. Else it would confirm nothing while more waits than may be on the way.
+    """
+    return {
+        boot: (first, max(first - 1, published.get(boot, (0, -1))[1]))
+        for boot, (first, _) in sorted(kept.items())[:MAX_BOOTS]
+        if first or boot in published
+    }

@@ -295,7 +295,7 @@ class Agent:
             self._watermark_us = now_us
             clear_us = self._clear_host_us()
             self._detect(clear_us, now_us)
-            self._renew(clear_us)
+            self._renew(clear_us if self.group is None else self.group.clear_until(clear_us))
         if now_us - self._heartbeat_us >= 1000 * self._config["heartbeat_ms"]:
             self._heartbeat_us = now_us
             self._heartbeat(now_us)
@@ -354,14 +354,19 @@ class Agent:
         mqtt, watermark = self.mqtt, self._published_watermark
         if mqtt is None or not mqtt.connected:
             return
-        published = {} if watermark is None else watermark.published
+        published, kept = ({} if watermark is None else watermark.published), self._flash_log.numbers()
+        still_kept = []  # as in the agent's `delivery.still_kept`
+        for boot in sorted(kept)[:MAX_BOOTS]:
+            first = kept[boot][0]
+            if first or boot in published:
+                still_kept.append([boot, first, max(first - 1, published[boot][1] if boot in published else -1)])
         heartbeat = {  # as in `heartbeats.encode_heartbeat`
             K_SCHEMA: SCHEMA,
             K_SITE: self._site,
             K_GATEWAY: self._gateway,
             K_BOOT: self._flash_log.boot,
             K_FRONTIER: None if watermark is None else watermark.frontier_us,
-            K_PUBLISHED: [[boot, published[boot][0], published[boot][1]] for boot in sorted(published)],
+            K_PUBLISHED: still_kept,
             K_CLOCK_STATE: CLOCK_STATES.index(self.clock.state(now_us)),
             K_BOUND: self.clock.bound_us(now_us),
             K_SPOOL_READINGS: self._flash_log.readings,

@@ -55,6 +55,11 @@ class BoardGroup:
         view = self._process.view
         return [self._gateway] if view is None else [gateway for gateway, _ in view.members]
 
+    def clear_until(self, clear_us: int) -> int:
+        """A moment up to which all ports are clear, but not beyond a state that is not certain yet."""
+        open_us = self._process.open_us
+        return clear_us if open_us is None else min(clear_us, open_us)
+
     @property
     def owes(self) -> bool:
         """True if its latest report was refused: until another one is stored, nothing shows that a state is missing."""

@@ -127,6 +127,11 @@ class GroupProcess:
                 reports.append(StateReport(view, sure, sure_us, clear_us, None))
         return reports
 
+    @property
+    def open_us(self) -> "int | None":
+        """The end of the first state that is not reported yet, as `Detection.open_us`."""
+        return self._detection.open_us
+
     def report_again(self) -> None:
         """Let the next clock heartbeat tell the own state, as the latest report was lost. No view begins before that."""
         self._reported = ()

@@ -21,12 +21,13 @@ from whenabouts_edge.uplink import outbox
 from whenabouts_protocol import Heartbeat, WireError, decode_ack, decode_heartbeat
 from whenabouts_sim.chaos.checks.damage import broken_damage
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, latest, newest_numbers, read_landing
-from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, ends_of_batches
+from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, ends_of_batches, steps_of
 from whenabouts_sim.chaos.checks.laws import Broken, Spans, broken_laws, gateways_with_rot
 from whenabouts_sim.chaos.checks.limits import left_in_agent, left_in_ingest, over_limits
 from whenabouts_sim.chaos.checks.promises import broken_promises
 from whenabouts_sim.chaos.checks.results import broken_results, read_told
 from whenabouts_sim.chaos.checks.together import broken_verdicts, presences
+from whenabouts_sim.chaos.checks.vector_clocks import broken_clocks
 from whenabouts_sim.chaos.checks.well import well_spans
 from whenabouts_sim.chaos.disturbances import Disturbances
 from whenabouts_sim.chaos.machine.clock import BEGIN_NS, VirtualTime, taken_over
@@ -176,10 +177,11 @@ class _Run:
         rotten_spools = gateways_with_rot(self.schedule)
         said = [one for one in self._heartbeats if (one.site, one.gateway) not in rotten_spools]
         self.outcome.broken += [Broken("promises", text) for text in broken_promises(landed, said)]
+        self.outcome.broken += [Broken("clocks", text) for text in broken_clocks(landed)]
         for one in self._job.rules:
             told = read_told(self._job.out / one.name, one)
             self.outcome.told += len(told.results)
-            ends = ends_of_batches(self._job.out / one.name)
+            ends = steps_of(one, landed, ends_of_batches(self._job.out / one.name))
             complete_us = _complete_us(landed, effective_at(ends))
             if self.schedule.shards == 1 and not rotten:  # each shard knows the gateways of its own readings only
                 self.outcome.broken += [Broken("lateness", x) for x in broken_lateness(one, told, landed, ends)]

@@ -58,8 +58,8 @@ class Heartbeat(Message):
 
     frontier_us: the watermark. Every reading of this gateway with t_max < frontier_us is among those published.
     published: boot -> (first, last), the numbers that the gateway has published and still keeps. Numbers before first
-    were confirmed by the cloud and forgotten, so that a new landing need not wait for them; first is last + 1 when all
-    are confirmed.
+    were confirmed by the cloud and forgotten, so that a new landing need not wait for them; first is last + 1 when the
+    watermark covers none of those that it still keeps.
     bound_us: None when the clock is unbounded.
     refused, invalid: since this boot began, readings that found no room, and input that makes no reading; None: not
     reported, as by gateways that do not count them.

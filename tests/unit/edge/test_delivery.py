@@ -5,11 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 from support.edge.pending import several
-from whenabouts_edge.agent.delivery import DELAY_US, LENGTH_US_MAX, Delivery, birth
+from whenabouts_edge.agent.delivery import DELAY_US, LENGTH_US_MAX, Delivery, birth, still_kept
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.load import parse
 from whenabouts_edge.store.spool import Spool
 from whenabouts_protocol import Ack, decode_heartbeat
+from whenabouts_protocol.layout import MAX_BOOTS
 
 CONFIG = parse("""
 site = "hall"
@@ -166,3 +167,17 @@ def test_an_acknowledgement_counts_as_far_as_this_process_has_sent(tmp_path):
         spool.close()
 
     asyncio.run(main())
+
+
+def test_a_heartbeat_names_what_is_still_kept_also_before_the_first_watermark():
+    """
+    boot        covered by the watermark    kept now      named
+    1           0..9                        all landed    -
+    2           0..9                        4..30         4..9
+    3           0..9                        12..30        12..11: no number of it is waited for
+    4           no                          7..30         7..6: those before 7 were confirmed elsewhere
+    5           no                          0..30         -
+    """
+    published, kept = dict.fromkeys((1, 2, 3), (0, 9)), {2: (4, 30), 3: (12, 30), 4: (7, 30), 5: (0, 30)}
+    assert still_kept(published, kept) == {2: (4, 9), 3: (12, 11), 4: (7, 6)}
+    assert len(still_kept({}, dict.fromkeys(range(100), (1, 2)))) == MAX_BOOTS

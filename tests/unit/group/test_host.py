@@ -118,6 +118,23 @@ def test_a_refused_state_is_followed_by_a_report_that_shows_it_is_missing():
     assert told.view != view
 
 
+def test_no_watermark_may_pass_a_state_that_is_not_certain_yet():
+    """The tag may have left before it came as late as its stamp allows, so the arrival waits; its stamp ends at 1790.
+
+    stamp of the read   [1000              1790]
+    may have left          [1001 ...
+    ports clear to                                2000 is not enough while a later read may still come from before
+    """
+    bench = Bench(state(leave_ms=1))
+    bench.begin()
+    assert bench.host.clear_until(2000) == 2000
+    bench.host.stamp([observed((1000, 4000))])
+    assert bench.advance(4500, 3 * SETTLE_US) == [], "it may have left from 2000 on, and the hulls would touch"
+    assert bench.host.clear_until(4500) == 4000
+    assert bench.advance(5001, 4 * SETTLE_US) != []
+    assert bench.host.clear_until(5001) == 5001
+
+
 def test_several_values_are_attributes_without_a_value_of_the_reading():
     """The single value belongs to only one condition."""
     bench = Bench(state("x"), state("y", attr="rssi", on_at=5, off_at=3))

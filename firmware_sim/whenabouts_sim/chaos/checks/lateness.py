@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule, Stream
+from whenabouts_cloud.rules.model import CepRule, CorrelateRule, LatwinRule, Rule, Stream
 from whenabouts_sim.chaos.checks.landed import Id, Landed, LandedReading
 from whenabouts_sim.chaos.checks.results import Told
 from whenabouts_sim.chaos.parts.landing_files import Ends, ends_of
@@ -20,6 +20,19 @@ def ends_of_batches(out: Path) -> list[Ends]:
     folder = out / "_checkpoint" / "offsets"
     numbers = sorted(int(path.name) for path in folder.iterdir() if path.name.isdecimal())
     return [ends_of(json.loads((folder / str(n)).read_text().splitlines()[2])) for n in numbers]
+
+
+def steps_of(rule: Rule, landed: Landed, ends: Sequence[Ends]) -> list[Ends]:
+    """Those of the micro-batches in which the rule got a reading or a watermark: of others its shards learn nothing."""
+    streams = (rule.a, rule.b) if isinstance(rule, CorrelateRule) else rule.streams
+    names = {one.pattern for one in streams}
+    files = {one.file for one in landed.readings if one.kind != "gap" and one.stream in names}
+    files |= {one.file for one in landed.frontiers if isinstance(rule, LatwinRule) or not names.isdisjoint(one.streams)}
+    begins = [{}, *ends]
+    return [
+        end for begin, end in zip(begins, ends, strict=False)
+        if any(file.within(end) and not file.within(begin) for file in files)
+    ]  # fmt: skip
 
 
 def effective_at(ends: Sequence[Ends]) -> Ends:

@@ -2,13 +2,14 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from whenabouts_sim.chaos.checks.landed import Landed
 from whenabouts_sim.chaos.parts.landing_files import FileId
 from whenabouts_sim.chaos.schedule.schedule import Schedule, stream_of
 from whenabouts_sim.world.clocks import EPOCH_US
+from whenabouts_sim.world.world import Sighting
 
 Acked = Mapping[tuple[str, str, int], int]
 """The highest number that was acknowledged, by site, gateway and boot."""
@@ -68,36 +69,53 @@ def _stamps(schedule: Schedule, landed: Landed) -> Iterator[str]:
 
 def _lost(schedule: Schedule, landed: Landed, lives: Mapping[str, Spans]) -> Iterator[str]:
     """What a reader saw while an agent was well has landed, or a gap reading around its time counts it."""
-    stamps, gaps = defaultdict[tuple[str, str | None], list[_Span]](list), defaultdict[str, list[_Span]](list)
-    for one in sorted(landed.readings, key=lambda one: one.t_max):
-        if one.kind == "gap":
-            gaps[one.stream].append(_Span(one.t_min, one.t_max, int(one.value or 0)))
-        else:
-            stamps[one.stream, one.key].append(_Span(one.t_min, one.t_max, 1))
+    stamps = defaultdict[str, list[_Span]](list)
+    for one in landed.readings:
+        is_gap = one.kind == "gap"
+        room = int(one.value or 0) if is_gap else 1
+        stamps[one.stream].append(_Span(one.t_min, one.t_max, None if is_gap else one.key or "", room))
+    wanted = defaultdict[str, list[Sighting]](list)
     for sighting in schedule.sightings:
-        at_us, stream, key = EPOCH_US + sighting.true_us, stream_of(sighting.reader), sighting.key
-        if not any(begin + BEFORE_US <= at_us <= end - AFTER_US for begin, end in lives[sighting.reader]):
-            continue
-        if not _taken_from(stamps[stream, key], at_us) and not _taken_from(gaps[stream], at_us):
-            yield f"{sighting.reader} {key} of {sighting.true_us / 1e6:.3f} s did not land, though its agent was well"
+        at_us = EPOCH_US + sighting.true_us
+        if any(begin + BEFORE_US <= at_us <= end - AFTER_US for begin, end in lives[sighting.reader]):
+            wanted[stream_of(sighting.reader)].append(sighting)
+    for stream, sightings in wanted.items():
+        for one in _without_stamp(sightings, stamps[stream]):
+            yield f"{one.reader} {one.key} of {one.true_us / 1e6:.3f} s did not land, though its agent was well"
 
 
 @dataclass
 class _Span:
-    """A stamp, and how many readings it can still be that of: those that a gap reading counts, or one."""
+    """A stamp, and the sightings that it is taken for: of its key, or as many of any key as a gap reading counts."""
 
     begin_us: int
     end_us: int
-    left: int
+    key: str | None
+    room: int
+    of: list[Sighting] = field(default_factory=list)
+
+    def fits(self, one: Sighting) -> bool:
+        return self.key in (None, one.key) and self.begin_us <= EPOCH_US + one.true_us <= self.end_us
 
 
-def _taken_from(spans: Iterable[_Span], at_us: int) -> bool:
-    """True if one of them is left for a reading of this time; it is taken then. Spans are in the order of their ends."""
-    for span in spans:
-        if span.left and span.begin_us <= at_us <= span.end_us:
-            span.left -= 1
-            return True
-    return False
+def _without_stamp(sightings: Iterable[Sighting], spans: Sequence[_Span]) -> list[Sighting]:
+    """The sightings that are left if as many as possible get a stamp of their own (a matching by augmenting paths)."""
+
+    def place(one: Sighting, tried: set[int]) -> bool:
+        for number, span in enumerate(spans):
+            if number in tried or not span.fits(one):
+                continue
+            tried.add(number)
+            if len(span.of) < span.room:
+                span.of.append(one)
+                return True
+            for n, other in enumerate(span.of):
+                if place(other, tried):
+                    span.of[n] = one
+                    return True
+        return False
+
+    return [one for one in sightings if not place(one, set())]
 
 
 def _counted_twice(schedule: Schedule, landed: Landed) -> Iterator[str]:
