@@ -80,8 +80,8 @@ def _lost(schedule: Schedule, landed: Landed, lives: Mapping[str, Spans]) -> Ite
         if any(begin + BEFORE_US <= at_us <= end - AFTER_US for begin, end in lives[sighting.reader]):
             wanted[stream_of(sighting.reader)].append(sighting)
     for stream, sightings in wanted.items():
-        for one in _without_stamp(sightings, stamps[stream]):
-            yield f"{one.reader} {one.key} of {one.true_us / 1e6:.3f} s did not land, though its agent was well"
+        for missed in _without_stamp(sightings, stamps[stream]):
+            yield f"{missed.reader} {missed.key} of {missed.true_us / 1e6:.3f} s did not land, though its agent was well"
 
 
 @dataclass
