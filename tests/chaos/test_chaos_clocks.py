@@ -38,3 +38,7 @@ def test_nobody_knows_of_a_state_that_certainly_began_later():
         (state(0, (5, 3), 90, 99, view=8), False),
     ):
         assert len(list(broken_clocks(Landed([begun, other], [])))) == is_broken
+
+
+def test_all_know_of_states_0_before_they_begin():
+    assert list(broken_clocks(Landed([state(1, (0, 0), 100, 120), state(0, (5, 0), 90, 99)], []))) == []

@@ -1,4 +1,4 @@
-"""Vector clocks of states: none knows of a state that certainly began later."""
+"""Vector clocks of states: none knows of a state that certainly began later. Entry 0 says nothing: all begin with it."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ def broken_clocks(landed: Landed) -> Iterator[str]:
     for one, attrs in reports:
         for process, number in enumerate(one.vclock or ()):
             known = states.get((attrs[VIEW], process, number))
-            if process != attrs[PROCESS] and known is not None and known.t_min > one.t_max:
+            if number and process != attrs[PROCESS] and known is not None and known.t_min > one.t_max:
                 yield (
                     f"{one.identity}, which ended at {one.t_max}, knows of state {number} of {known.gateway}, which began "
                     f"{known.t_min - one.t_max} us later"
