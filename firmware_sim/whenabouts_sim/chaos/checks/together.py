@@ -110,12 +110,16 @@ def _runs(states: Sequence[LandedReading], complete_us: int) -> Iterator[tuple[L
 
 
 def _some_lost(states: Iterable[LandedReading]) -> bool:
-    """True if a state of some gateway is missing, by the numbers of the others."""
+    """True if a state of some gateway is missing, by the numbers of the others and of clock heartbeats."""
     numbers: dict[tuple[str, int], set[int]] = {}
+    newest: dict[tuple[str, int], int] = {}
     for one in states:
         attrs = json.loads(one.attrs or "{}")
-        numbers.setdefault((one.gateway, attrs[VIEW]), set()).add((one.vclock or ())[attrs[PROCESS]])
-    return any(max(found) >= len(found) for found in numbers.values())
+        place, number = (one.gateway, attrs[VIEW]), (one.vclock or ())[attrs[PROCESS]]
+        newest[place] = max(number, newest.get(place, 0))
+        if not attrs.get(HEARTBEAT):
+            numbers.setdefault(place, set()).add(number)
+    return any(number >= len(numbers.get(place, ())) for place, number in newest.items())
 
 
 def _view(one: LandedReading) -> int:
