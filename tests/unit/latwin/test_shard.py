@@ -293,6 +293,22 @@ def test_a_later_boot_does_not_show_that_a_state_went_on():
     assert emitted(whole(job, rows, [*killed, *watermark_of(g1=40)])) == {(0, 0)}
 
 
+def test_a_state_that_a_full_spool_refused_ends_the_one_before():
+    """g1's state 1 never lands; a clock heartbeat shows that it began by 290 ms, the watermark is beyond that.
+
+    g1  |0 on (5)    1 off, refused        |heartbeat of 1 (290)
+    g0                        |0 on (20)
+    """
+    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")
+    rows = [on(1, 0, 5), on(0, 0, 20), on(1, 1, 290, is_heartbeat=True, seq=9)]
+    assert whole(job, rows, watermark_of(g0=300, g1=300)) == []
+    shard = LatwinShard(job)
+    assert stepped(shard, job, rows, watermark_of(g0=300, g1=300)) == []
+    assert stepped(shard, job, [], watermark_of(g0=900, g1=900)) == []
+    landed = on(1, 1, 250, False, seq=8)
+    assert emitted(whole(job, [*rows, landed], watermark_of(g0=300, g1=300))) == {(0, 0)}, "had it landed"
+
+
 def test_of_many_boots_the_latest_are_remembered():
     """A gateway that starts a thousand times has MAX_BOOTS watermarks, and the greatest of all."""
     watermarks = BootWatermarks()

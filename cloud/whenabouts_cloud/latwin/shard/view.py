@@ -312,13 +312,21 @@ class View:
 
 
 class _EarliestPending:
-    """For each process the least hi of the items still to be processed; a gap has that of the reports that know of it."""
+    """For each process the least hi of the items still to be processed; missing states may have begun right after the item
+    before them: what a full spool refused never lands, and the watermark goes on.
+    """
 
     def __init__(self, order: list[OrderedItem], processes: int) -> None:
         self._least: list[list[int]] = [[FURTHEST_US] for _ in range(processes)]
-        for ordered in reversed(order):
+        before = [NEVER_US] * processes
+        ends = []
+        for ordered in order:
+            item = ordered.item
+            ends.append(item.hi if isinstance(item, Report) else before[item.slot])
+            if isinstance(item, Report):
+                before[item.slot] = max(before[item.slot], item.lo)
+        for ordered, hi in zip(reversed(order), reversed(ends), strict=True):
             least = self._least[ordered.item.slot]
-            hi = ordered.item.hi if isinstance(ordered.item, Report) else ordered.item.begun_us
             least.append(min(hi, least[-1]))
 
     def passed(self, slot: int) -> None:
