@@ -110,6 +110,7 @@ def _reading() -> Reading:
         pytest.param(110, id="an ingest that took over confirmed nothing, as no heartbeat said what is still kept"),
         pytest.param(2085, id="a start vouched for a state whose end the start before had not stored"),
         pytest.param(3249, id="the same, in another order"),
+        pytest.param(14204, id="the number of a file that a repair had moved away was given again"),
         pytest.param(11889, id="a state went on beyond one that a full spool had refused"),
     ],
 )

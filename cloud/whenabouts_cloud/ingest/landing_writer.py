@@ -28,6 +28,7 @@ from whenabouts_cloud.ingest.dead_letter_files import DEAD, LetterFiles, Letters
 from whenabouts_cloud.ingest.holding import LandingError, hold
 from whenabouts_cloud.ingest.lease import LEASE_S
 from whenabouts_cloud.ingest.ledger import Ledger
+from whenabouts_cloud.landing.damage import numbers_gone
 from whenabouts_cloud.landing.files import FILE_KEY, RANGES_KEY
 from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, HOUR, SUFFIX, Numbers, numbers_of, path_of
 from whenabouts_cloud.landing.ranges import Range, range_of
@@ -71,7 +72,9 @@ class Landing:
         self._upto, self._since = snapshot["upto"], snapshot["since"]
         files = list(self._files())
         self._hour: str = max([self._since, self._holding.hour, *(hour for _, hour, _ in files)])
-        self._next: int = 1 + max([self._upto, *(number for number, _, _ in files)])
+        # A job that has read, or left out, a file which a repair then moved away would never read another one of its number.
+        gone = numbers_gone(self.store.local) if self.store.local is not None else set()
+        self._next: int = 1 + max([self._upto, *gone, *(number for number, _, _ in files)])
         if self._holding.taken_over:
             self._fence()
         try:

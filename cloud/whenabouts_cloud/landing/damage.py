@@ -98,7 +98,7 @@ def check(landing: Path, advance: Callable[[int], None] = lambda _: None) -> Rep
         if bad is not None:
             report.found.append(Found(file.relative_to(landing).as_posix(), "beside", bad, []))
     numbered = [*files, *_frontier_files(landing)]
-    report.highest = max([snapshot["upto"], *_numbers(numbered), *_gone(landing)])
+    report.highest = max([snapshot["upto"], *_numbers(numbered), *numbers_gone(landing)])
     report.newest_hour = max([snapshot["since"], *_hours(numbered).values()])
     return report
 
@@ -135,7 +135,7 @@ def _numbers(files: Iterable[Path]) -> set[int]:
     return set(_hours(files))
 
 
-def _gone(landing: Path) -> set[int]:
+def numbers_gone(landing: Path) -> set[int]:
     """Numbers that are accounted for: of files that a repair has moved, renamed or found missing."""
     files = (landing / DAMAGED_DIR).rglob("*.json")
     named = (numbers_of(file.name.removesuffix(".json")) or numbers_of(file.name) for file in files)
@@ -145,7 +145,7 @@ def _gone(landing: Path) -> set[int]:
 def _missing(landing: Path, files: list[Path], snapshot: dict[str, Any]) -> list[str]:
     """Names of the files that are missing, in the hour of the file before them."""
     hours = _hours(files)
-    gone = _gone(landing)
+    gone = numbers_gone(landing)
     if not hours:
         return []
     upto, since = snapshot["upto"], snapshot["since"]

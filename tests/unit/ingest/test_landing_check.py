@@ -287,3 +287,16 @@ def test_every_file_is_told_to_the_progress_and_the_text_names_the_command(four)
     assert lines[0].startswith(f"{four[1].relative_to(folder)}: found no whole Parquet file (")
     assert lines[1] == "  not in another file: readings of hall/g1, boot 0, numbers 50 to 99"
     assert lines[-1] == f"Repair it with: whenabouts-cloud landing check --landing {folder} --repair"
+
+
+@pytest.mark.parametrize("damage", [cut, empty], ids=lambda one: one.__name__)
+def test_the_number_of_a_file_that_was_moved_away_is_not_given_again(tmp_path, damage):
+    """A job that had read that number, or left the file out, would never read another file of it."""
+    landing = Landing(tmp_path / "landing")
+    path = land(landing, 0)
+    landing.close()
+    damage(path)
+    assert run(folder_of([path]), "--repair")[0] == 0
+    again = Landing(tmp_path / "landing")
+    assert land(again, 0).name == "part-00000002.parquet"
+    again.close()

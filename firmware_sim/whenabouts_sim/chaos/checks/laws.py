@@ -148,7 +148,7 @@ def _numbers(landed: Landed, acked: Acked, rotten: Collection[tuple[str, ...]]) 
     for identity in landed.twice:
         yield f"{identity} landed twice in one part of the landing"
     for place, numbers in found.items():
-        gaps = [n for n in range(max(numbers)) if n not in numbers]
+        gaps = [n for n in range(max(numbers, default=0)) if n not in numbers]
         if gaps and place[:2] not in rotten:
             yield f"{place} landed up to {max(numbers)} without {gaps[:5]}"
 
