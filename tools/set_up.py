@@ -32,7 +32,7 @@ PYTHON = str(VENV / "bin" / "python")
 LOCKS = {"demo": "requirements-demo.lock", "all": "requirements.lock"}
 SUBSTITUTES = {"Java": "requirements-java.lock", "mosquitto": "requirements-embedded-broker.lock"}
 STAMPS = {"demo": (".demo-ready",), "all": (".demo-ready", ".ready")}
-SOURCES = ("protocol", "hardware", "edge", "cloud", "firmware_sim")
+SOURCES = ("protocol", "hardware", "edge", "cloud", "library", "firmware_sim")
 FIRST = ("rich", "markdown-it-py", "mdurl", "pygments", "setuptools")  # progress bars, and the build tool of Spark
 ENGINES = (
     "numba",

@@ -12,6 +12,7 @@ FOLDERS = {
     "whenabouts_hardware": "hardware",
     "whenabouts_edge": "edge",
     "whenabouts_cloud": "cloud",
+    "whenabouts": "library",
     "whenabouts_sim": "firmware_sim",
 }
 

@@ -156,7 +156,9 @@ def test_modules_and_files_in_the_documents_exist():
     for name, text in PAGES.items():
         dotted = set(re.findall(r"`(whenabouts_[a-z]+\.[a-z_.0-9]*[a-z_0-9])", text))
         lost = [x for x in sorted(dotted) if not _exists(x, known)]
-        paths = re.findall(r"`((?:protocol|hardware|edge|cloud|firmware_sim|tests|docs|tools)/[\w./-]+\.\w+)`", text)
+        paths = re.findall(
+            r"`((?:protocol|hardware|edge|cloud|library|firmware_sim|tests|docs|tools)/[\w./-]+\.\w+)`", text
+        )
         lost += [x for x in sorted(paths) if "..." not in x and not (REPOSITORY / x).exists()]
         assert lost == [], name
 

@@ -27,7 +27,7 @@ FLOORS = {
         "group_state messages",
     ],
     "whenabouts_cloud": [
-        "arrays blobs broker display_time durable file_version importers jobs.session metrics_file orderly_end progress "
+        "arrays blobs broker display_time durable epc file_version importers jobs.session metrics_file orderly_end progress "
         "svg",
         "ingest.receiving jit landing",
         "delivery enrol health latwin.model pattern result_ids words",
@@ -48,6 +48,10 @@ FLOORS = {
         "commands",
         "commands.dashboard commands.landing",
         "cli",
+    ],
+    "whenabouts": [
+        "frames",
+        "intervals landings pairs",
     ],
     "whenabouts_edge": [
         "backoff clock events group replace_file trace",

@@ -17,6 +17,7 @@ MAY_IMPORT = {
     "whenabouts_hardware": {"whenabouts_protocol"},
     "whenabouts_edge": {"whenabouts_protocol", "whenabouts_hardware"},
     "whenabouts_cloud": {"whenabouts_protocol"},
+    "whenabouts": {"whenabouts_protocol", "whenabouts_cloud"},
     "whenabouts_sim": {"whenabouts_protocol", "whenabouts_hardware", "whenabouts_edge", "whenabouts_cloud"},
 }
 HEAVY = {"numpy", "pandas", "pyspark", "pyarrow", "numba", "cbor2"}  # a gateway is a Pi Zero or a board
@@ -128,5 +129,5 @@ def test_every_module_is_tested():
 def test_every_package_is_looked_at():
     """The folders of the table exist and no other holds a package of ours."""
     folders = {path.parent.relative_to(REPOSITORY) for path in tracked_files() if path.name == "__init__.py"}
-    packages = {str(path) for path in folders if path.name.startswith("whenabouts_")}
+    packages = {str(path) for path in folders if path.name.startswith("whenabouts")}
     assert packages == {f"{folder}/{package}" for package, folder in FOLDERS.items()}

@@ -1,0 +1,51 @@
+"""Readings whose clocks cannot be trusted, in the frames that you have: pandas, Polars, PyArrow, DuckDB, Spark.
+
+    correlate            pairs of two frames that happened close to each other, as surely as you ask
+    interval             from timestamps and an error to the times between which each reading surely happened
+    read_landing         the readings of a landing, from a folder or a bucket
+    epc                  the name that a tag's EPC memory holds
+
+A result is of the same kind as what you gave. Everything is loaded at its first use.
+
+>>> import pyarrow as pa, whenabouts as wa
+>>> dock = pa.table({"key": ["x"], "t_min": [0], "t_max": [100_000]})
+>>> door = pa.table({"key": ["x"], "t_min": [500_000], "t_max": [600_000]})
+>>> wa.correlate(dock, door, "|@a - @b| <= 2 s OVER 80 %", on="key").to_pylist()[0]["probability"]
+1.0
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from whenabouts.frames.kinds import FrameError
+    from whenabouts.intervals import interval
+    from whenabouts.landings import read_landing
+    from whenabouts.pairs import correlate
+    from whenabouts_cloud.epc.tag_names import EpcError, EpcName, epc
+
+__all__ = ["EpcError", "EpcName", "FrameError", "correlate", "epc", "interval", "read_landing"]
+
+_HOMES = {
+    "FrameError": "whenabouts.frames.kinds",
+    "interval": "whenabouts.intervals",
+    "read_landing": "whenabouts.landings",
+    "correlate": "whenabouts.pairs",
+    "EpcError": "whenabouts_cloud.epc.tag_names",
+    "EpcName": "whenabouts_cloud.epc.tag_names",
+    "epc": "whenabouts_cloud.epc.tag_names",
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """A name of `__all__`, loaded with its module."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return __all__

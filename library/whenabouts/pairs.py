@@ -1,0 +1,151 @@
+"""Pairs of rows of two frames that happened close to each other, as surely as one asks."""
+
+from typing import Any, TypeVar
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+
+from whenabouts.frames.kinds import FrameError, Given, given, same_kind
+from whenabouts.frames.times import times
+from whenabouts_cloud.pattern.condition import Condition
+
+Frame = TypeVar("Frame")
+PROBABILITY = "probability"
+
+
+def correlate(a: Frame, b: Frame, condition: str | Condition, on: str | list[str] | None = None) -> Frame:
+    """All pairs of a row of `a` and a row of `b` that satisfy a condition on their times, as surely as it asks.
+
+    Frames have columns t_min and t_max, the times between which each row surely happened, or only t_min, or ts, for a
+    moment: timestamps, dates, or whole microseconds. on: columns of both that must be equal; nulls equal nothing. Both
+    frames are of one kind, and so is the result: the columns of both, with _a and _b behind names that both have, and
+    `probability`, ordered by the rows of `a`, then of `b` (Spark: in no order).
+
+    Exact: the probability is that of two times, each uniform between its limits and independent of the other, and integers
+    decide. Cost: sorting both; memory of 24 bytes a pair beside the result. Spark shuffles both sides, and nothing is
+    collected.
+
+    Raises:
+        RuleError: the condition has mistakes.
+        FrameError: a frame cannot be used; the text says why.
+
+    >>> import pyarrow as pa
+    >>> seen = pa.table({"t_min": [0], "t_max": [10]})
+    >>> correlate(seen, seen, "@a + 10 us >= @b WITHIN 10 us OVER 50 %").column_names
+    ['t_min_a', 't_max_a', 't_min_b', 't_max_b', 'probability']
+    """
+    wanted, key = (condition, False) if isinstance(condition, Condition) else read_condition(condition)
+    left, right = given(a, "a"), given(b, "b")
+    same_kind(left, right)
+    keys = list(dict.fromkeys([*([on] if isinstance(on, str) else on or ()), *(["key"] if key else [])]))
+    for side in (left, right):
+        for key in keys:
+            if key not in side.columns:
+                raise FrameError(f"on: found {key!r}, expected a column of {side.name}: {', '.join(side.columns[:20])}")
+    renamed = new_names(left.columns, right.columns)
+    if left.kind == "spark":
+        from whenabouts.frames.spark_pairs import joined
+
+        result: Frame = joined(left, right, wanted, keys, renamed)
+        return result
+    return left.back(_pairs(left, right, wanted, keys, renamed))  # type: ignore[no-any-return]
+
+
+def read_condition(text: str) -> tuple[Condition, bool]:
+    """A condition as in rules, `|@a - @b| <= 2 s OVER 80 %`, and whether it ends with `AND a.key = b.key`.
+
+    Raises:
+        RuleError: it has mistakes; the text says where.
+    """
+    from whenabouts_cloud.language.errors import Mistake, RuleError
+    from whenabouts_cloud.rules.parse import parse_rules
+
+    begin = 'STREAM a FROM "a" DELAY 0 us\nSTREAM b FROM "b" DELAY 0 us\nRULE pairs CORRELATE a AS a, b AS b WHERE\n'
+    try:
+        [rule] = parse_rules(begin + text, "condition").correlate_rules
+    except RuleError as error:
+        lines = begin.count("\n")
+        moved = [Mistake(max(1, one.line - lines), one.column, one.text) for one in error.mistakes]
+        raise RuleError("condition", moved) from None
+    if rule.kind != "inner" or rule.top_k is not None:
+        found = "found NEAREST, TOP, KEEP or ONLY, expected a condition on the times of a and b alone"
+        raise RuleError("condition", [Mistake(1, 1, found)])
+    return rule.condition, rule.key_equal
+
+
+def new_names(a: list[str], b: list[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The names of the columns of both in a result, by their own.
+
+    Raises:
+        FrameError: two of them would have one name.
+    """
+    taken = {PROBABILITY}
+    renamed = tuple(
+        {one: f"{one}{suffix}" if one in other or one in taken else one for one in own}
+        for own, other, suffix in ((a, b, "_a"), (b, a, "_b"))
+    )
+    every = [*renamed[0].values(), *renamed[1].values()]
+    twice = sorted({one for one in every if every.count(one) > 1})
+    if twice:
+        raise FrameError(f"a and b: found columns that would both be called {twice[0]!r}; rename one of them")
+    return renamed[0], renamed[1]
+
+
+def _pairs(
+    a: Given, b: Given, condition: Condition, keys: list[str], renamed: tuple[dict[str, str], dict[str, str]]
+) -> "nw.DataFrame[Any]":
+    from whenabouts_cloud.correlation.batch.api import correlate as arrays
+
+    assert a.rows is not None and b.rows is not None  # noqa: PT018
+    codes = _codes(a.rows, b.rows, keys) if keys else (None, None)
+    i, j, probability = arrays(*times(a), *times(b), condition, *codes, probability=True)
+    made = [_taken(side, at, names) for side, at, names in ((a.rows, i, renamed[0]), (b.rows, j, renamed[1]))]
+    series = nw.new_series(PROBABILITY, probability, nw.Float64(), backend=a.rows.implementation)
+    return nw.concat([*made, series.to_frame()], how="horizontal")
+
+
+def _taken(rows: "nw.DataFrame[Any]", at: Any, names: dict[str, str]) -> "nw.DataFrame[Any]":
+    taken: nw.DataFrame[Any] = rows[at]
+    return nw.maybe_reset_index(taken).rename(names)
+
+
+def _codes(a: "nw.DataFrame[Any]", b: "nw.DataFrame[Any]", keys: list[str]) -> tuple[Any, Any]:
+    """One number for each row, equal where all keys are equal and none is null."""
+    codes: np.ndarray[Any, np.dtype[np.int64]] | None = None
+    null = np.zeros(len(a) + len(b), bool)
+    for key in keys:
+        sides = [rows[key].to_arrow() for rows in (a, b)]
+        pieces = [piece for one in sides for piece in (one.chunks if isinstance(one, pa.ChunkedArray) else [one])]
+        kinds = {_plain(one.type) for one in sides if not pa.types.is_null(one.type)}
+        if len(kinds) > 1:
+            raise FrameError(f"on: found {sides[0].type} in a and {sides[1].type} in b as {key!r}, expected one type")
+        kind = next(iter(kinds), pa.null())
+        whole = pa.chunked_array([_decoded(piece).cast(kind) for piece in pieces], kind).combine_chunks()
+        whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+        indices = whole.dictionary_encode().indices
+        null |= indices.is_null().to_numpy(zero_copy_only=False)
+        own = indices.fill_null(0).to_numpy().astype(np.int64)
+        codes = (
+            own.copy()
+            if codes is None
+            else np.unique(codes * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
+        )
+    assert codes is not None
+    codes[null] = -1
+    left, right = codes[: len(a)], codes[len(a) :]
+    right[right < 0] = -2  # equal to nothing
+    return left, right
+
+
+def _plain(kind: Any) -> Any:
+    """The type of a column's values, whatever the library stores them in."""
+    if pa.types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    return pa.int64() if pa.types.is_integer(kind) else kind
+
+
+def _decoded(piece: Any) -> Any:
+    return piece.dictionary_decode() if pa.types.is_dictionary(piece.type) else piece

@@ -1,0 +1,50 @@
+"""The laws of queues: what is too much is told, and what is left at the end."""
+
+from types import SimpleNamespace
+
+from whenabouts_edge.store.intake import MAX_WAITING
+from whenabouts_edge.uplink.outbox import MAX_IN_FLIGHT, MAX_UNLANDED
+from whenabouts_sim.chaos.checks.limits import left_in_agent, left_in_ingest, over_limits
+
+
+def agent(on_way=0, unlanded=0, spool=0, waiting=0, readings=0, room=MAX_WAITING, gap_open=False):
+    state = SimpleNamespace(readings=readings, payload_bytes=spool)
+    outbox = SimpleNamespace(
+        _on_way={n: n % 2 == 1 for n in range(2 * on_way)}, _unlanded=dict.fromkeys(range(unlanded))
+    )
+    return SimpleNamespace(
+        _delivery=SimpleNamespace(uplink=SimpleNamespace(outbox=outbox)),
+        _spool=SimpleNamespace(state=state, limit_bytes=100),
+        spool_state=state,
+        _intake=SimpleNamespace(waiting=waiting, _room=SimpleNamespace(_value=room), gap_open=gap_open),
+    )
+
+
+def test_each_queue_has_its_limit():
+    at = {"on_way": MAX_IN_FLIGHT, "unlanded": MAX_UNLANDED, "spool": 100, "waiting": MAX_WAITING}
+    assert list(over_limits("gw", agent(**at))) == []
+    for name, limit in at.items():
+        [text] = over_limits("gw", agent(**{**at, name: limit + 1}))
+        assert f"gw has {limit + 1} " in text
+        assert f"its limit is {limit}" in text
+
+
+def test_at_the_end_nothing_is_left():
+    assert list(left_in_agent(agent())) == []
+    for more, text in (
+        ({"readings": 2}, "2 readings in the spool"),
+        ({"spool": 9}, "9 bytes in the spool"),
+        ({"unlanded": 3}, "3 messages that have not landed"),
+        ({"room": MAX_WAITING - 1}, "1 places of the intake that nobody gave back"),
+        ({"room": MAX_WAITING + 1}, "-1 places of the intake that nobody gave back"),
+        ({"gap_open": True}, "1 gap readings to store"),
+    ):
+        assert list(left_in_agent(agent(**more))) == [text]
+    waited = {("hall", "gw"): [SimpleNamespace(published={1: (0, 4), 2: (0, 1)})]}
+    for boots, readings, texts in (
+        (2, 0, []),
+        (3, 0, ["1 boots counted too much in heartbeats"]),
+        (2, 5, ["5 readings that are not durable"]),
+    ):
+        bridge = SimpleNamespace(waiting_readings=readings, _gateways=SimpleNamespace(_boots=boots, _waited=waited))
+        assert list(left_in_ingest(bridge)) == texts
