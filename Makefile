@@ -54,7 +54,7 @@ $(VENV)/.substitutes-ready: $(SUBSTITUTES) | setup
 	@touch $@
 
 TESTED := setup test-programs $(VENV)/.substitutes-ready $(ZCBOR)/.ready $(NODE)/.ready $(PORTS:%=$(TYPINGS)/%/.ready)
-TEST := $(BIN)/python -m pytest -n 4 --dist loadscope
+TEST := $(BIN)/python -m pytest -n 3 --dist loadscope
 
 test: $(TESTED)  ## Run every test; installs mosquitto, systemd and Chromium by apt when they are missing and this is root.
 	$(TEST)

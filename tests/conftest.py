@@ -1,6 +1,6 @@
-"""Distribution of tests over four workers, settings of hypothesis, and the selection of tests for deep runs.
+"""Distribution of tests over three workers, settings of hypothesis, and the selection of tests for deep runs.
 
-Tests in real time mostly wait: half of the workers begin with these, a file at a time, and the other workers lower their
+Tests in real time mostly wait: a third of the workers begins with these, a file at a time, and the other workers lower their
 priority. Of the other workers one runs the tests that share a Spark session, and one begins with the tests that share
 modules compiled for virtual machines of boards.
 """
@@ -47,7 +47,7 @@ def group(nodeid: str) -> str:
 
 
 class Grouped(LoadScopeScheduling):
-    """Tests of one group run in one worker; half of the workers take groups in real time first, the others those last.
+    """Tests of one group run in one worker; one of three workers takes groups in real time first, the others those last.
 
     xdist's own groups do not work under pytest 9.2, which forbids the names that xdist gives to tests.
     """

@@ -73,7 +73,7 @@ def namesake(port, client_id):
 
 def troubled(bench, text, key="troubles"):
     """Wait until the agent's status has the text."""
-    return bench.wait_status(text, lambda s: text in str(s["broker"][key]), 30)
+    return bench.wait_status(text, lambda s: text in str(s["broker"][key]), 60)
 
 
 @pytest.mark.parametrize("version", ["5", "3.1.1"])
@@ -105,7 +105,7 @@ def test_another_client_with_its_name_is_told(bench, gate, version):
             bench.wait_status("connected", lambda s, count=count: s["broker"]["connections"] == count)
             bench.wait_status("as such", lambda s: s["broker"]["connected"])
             other = namesake(bench.broker.port, "bench/gw")
-            bench.wait_status("again", lambda s, count=count: s["broker"]["connections"] > count, 30)
+            bench.wait_status("again", lambda s, count=count: s["broker"]["connections"] > count, 60)
             other.loop_stop()
         troubled(bench, "another client uses this name, bench/gw")
 
@@ -129,7 +129,7 @@ def test_what_the_broker_forbids_is_told_and_nothing_counts_as_published(bench, 
         (folder / "acl").write_text("topic readwrite #\n")
         broker.send_signal(signal.SIGHUP)
         with witness(port) as seen:
-            seen.wait("badges", lambda: seen.keys() >= keys, 30)
+            seen.wait("badges", lambda: seen.keys() >= keys, 60)
 
 
 @pytest.mark.parametrize("process", ["the one that stored them", "a later one"])

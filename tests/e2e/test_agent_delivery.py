@@ -52,7 +52,7 @@ def test_broker_comes_late_dies_and_comes_back(bench, gate):
         bench.wait_status("stored meanwhile", lambda s: s["spool"]["readings"] == len(everything))
         seen.seen.clear()
         bench.broker.start()
-        seen.wait("everything again", lambda: seen.keys() >= everything, 20)
+        seen.wait("everything again", lambda: seen.keys() >= everything, 60)
         order = [(r.boot, r.seq) for r in seen.readings()]
         assert order[: order.index(max(order)) + 1] == sorted(order[: order.index(max(order)) + 1])
         assert {seq for _, seq in order} == set(range(len(everything)))
@@ -65,7 +65,7 @@ def test_acknowledgements_delete_exactly_what_they_cover(bench, gate):
     bench.broker.start()
     with witness(bench.broker.port) as seen:
         bench.start_agent("gw")
-        bench.wait("agent ready", lambda: bench.agent_ready("gw"), 15)
+        bench.wait("agent ready", lambda: bench.agent_ready("gw"), 60)
         keys = passed(bench, gate, badges(bench, 12))
         count = len(keys)
         seen.wait("badges", lambda: seen.keys() >= keys)
@@ -93,7 +93,7 @@ def test_orderly_end_publishes_stopped_and_a_kill_offline(bench, gate):
     bench.broker.start()
     with witness(bench.broker.port) as seen:
         agent = bench.start_agent("gw")
-        bench.wait("agent ready", lambda: bench.agent_ready("gw"), 15)
+        bench.wait("agent ready", lambda: bench.agent_ready("gw"), 60)
         passing = badges(bench, 6, every_us=66_000)
         gate.go(passing)
         seen.wait("half of them", lambda: len(seen.keys()) >= 3)
@@ -115,7 +115,7 @@ def test_orderly_end_publishes_stopped_and_a_kill_offline(bench, gate):
             birth = decode_birth(next(p for leaf, p, _ in late.seen if leaf == "birth"))
             assert [stream[0] for stream in birth.streams] == [GATE.stream]
         agent = bench.start_agent("gw")
-        bench.wait("agent ready again", lambda: bench.agent_ready("gw"), 15)
+        bench.wait("agent ready again", lambda: bench.agent_ready("gw"), 60)
         seen.wait("online", lambda: seen.conditions()[-1] == "online")
         os.kill(agent.process.pid, signal.SIGKILL)
         seen.wait("last will", lambda: seen.conditions()[-1] == "offline")
@@ -127,7 +127,7 @@ def test_end_is_quick_while_the_broker_does_not_answer(bench, gate):
     """A broker that hangs with unacknowledged messages delays the end by the time of the drain at most."""
     bench.broker.start()
     agent = bench.start_agent("gw")
-    bench.wait("agent ready", lambda: bench.agent_ready("gw"), 15)
+    bench.wait("agent ready", lambda: bench.agent_ready("gw"), 60)
     os.kill(bench.broker.pid, signal.SIGSTOP)
     try:
         keys = passed(bench, gate, badges(bench, 3, after_us=100_000))
@@ -152,7 +152,7 @@ def test_full_disk_is_survived_and_reported_as_a_gap(bench, gate):
         config = bench.folder / "config" / "gw.toml"
         agent = f"exec {sys.executable} -m whenabouts_edge.cli run --config {config}"
         bench.start("gw", ["bash", "-c", f"ulimit -f 128; {agent}"])  # in units of 1024 bytes
-        bench.wait("agent ready", lambda: bench.agent_ready("gw"), 15)
+        bench.wait("agent ready", lambda: bench.agent_ready("gw"), 60)
         keys = passed(bench, gate, badges(bench, 50))
         status = bench.wait_status(
             "disk full", lambda s: s["refused"] > 0 and s["refused"] + s["readings"] >= len(keys)
@@ -189,8 +189,8 @@ def test_one_reader_is_unplugged_while_the_other_goes_on(bench):
     config = bench.configure(reader_table(DOCK, ports / "dock"), reader_table(GATE, ports / "gate"))
     with dock, gate, witness(bench.broker.port) as seen:
         agent = bench.start_agent("gw")
-        assert dock.started_by_host.wait(15)
-        bench.wait("agent ready", lambda: bench.agent_ready("gw"), 15)
+        assert dock.started_by_host.wait(60)
+        bench.wait("agent ready", lambda: bench.agent_ready("gw"), 60)
         fine = command("status", "--config", config)
         assert (fine.returncode, fine.stderr) == (0, "")
         assert "bench/gw" in fine.stdout
@@ -211,7 +211,7 @@ def test_one_reader_is_unplugged_while_the_other_goes_on(bench):
             lambda: len({b.frontier_us for b in seen.heartbeats()[watermarked:]}) >= 4,
         )
         dock.plug()
-        assert dock.started_by_host.wait(20)
+        assert dock.started_by_host.wait(60)
         start_us = bench.true_us() + 1_300_000
         more = passed(
             bench, dock, [Sighting(start_us + i * 30_000, DOCK.name, 100 + i, f"31{i:022X}") for i in range(10)]

@@ -45,7 +45,7 @@ def test_readings_flow_under_what_the_unit_forbids(tmp_path):
         agent = [sys.executable, "-m", "whenabouts_edge.cli", "run", "--config", str(config)]
         with witness(bench.broker.port) as seen:
             part = bench.start("gw", [sys.executable, str(script), str(tmp_path / "unit"), *agent])
-            bench.wait("agent ready", lambda: bench.agent_ready("gw"), 20)
+            bench.wait("agent ready", lambda: bench.agent_ready("gw"), 60)
             start_us = bench.true_us() + 300_000
             link.go([Sighting(start_us + i * 70_000, GATE.name, i, f"{i:010X}") for i in range(5)])
             seen.wait("badges", lambda: len(seen.keys()) >= 3)

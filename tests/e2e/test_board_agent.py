@@ -42,7 +42,7 @@ def test_readings_land_once_through_kills_of_board_and_broker(bench, gate, ntp, 
             "first landed", lambda: {row.key for row in bench.landed()} >= expected, 30
         )  # the ingest is there too
         board.kill()
-        seen.wait("the last will", lambda: seen.conditions()[-1:] == ["offline"], 20)
+        seen.wait("the last will", lambda: seen.conditions()[-1:] == ["offline"], 60)
         board = start_board(bench, config, where)
         seen.wait("a second boot", lambda: len({b.boot for b in seen.heartbeats() if b.frontier_us}) == 2)
         expected |= passed(bench, gate, badges(bench, 6, 100))
@@ -53,9 +53,9 @@ def test_readings_land_once_through_kills_of_board_and_broker(bench, gate, ntp, 
         seen.seen.clear()
         bench.broker.start()
         expected |= passed(bench, gate, badges(bench, 6, 300))
-        bench.wait("landed", lambda: {row.key for row in bench.landed()} >= expected, 30)
+        bench.wait("landed", lambda: {row.key for row in bench.landed()} >= expected, 60)
         newest = max(row.boot for row in bench.landed())
-        seen.wait("all confirmed", lambda: nothing_kept(seen.heartbeats()[-1], newest), 20)
+        seen.wait("all confirmed", lambda: nothing_kept(seen.heartbeats()[-1], newest), 60)
         interrupt_board(config)
         seen.wait("an orderly end", lambda: seen.conditions()[-1] == "stopped")
     check_landed(bench, gate)
@@ -76,7 +76,7 @@ def test_readings_from_before_the_time_is_known_are_dated_afterwards(bench, gate
         assert seen.heartbeats()[-1].clock_state == "unbounded"
         assert seen.readings() == []
         ntp.silent = False
-        seen.wait("badges", lambda: seen.keys() >= keys, 30)
+        seen.wait("badges", lambda: seen.keys() >= keys, 60)
         true_us = {e.key: e.true_us for e in gate.emitted}
         for r in seen.readings():
             assert r.clock_state == "bounded"

@@ -44,7 +44,7 @@ def test_the_will_is_published_when_the_line_is_cut_and_not_after_an_orderly_end
     seen.connect("127.0.0.1", broker.port)
     seen.loop_start()
     try:
-        assert ready.wait(15)
+        assert ready.wait(60)
         client, line = here.connect(broker.port, "orderly", 60, ("orderly/will", b"gone"))
         client.disconnect(here.now())
         while client.ended is None:
@@ -53,7 +53,7 @@ def test_the_will_is_published_when_the_line_is_cut_and_not_after_an_orderly_end
         client, line = here.connect(broker.port, "cut", 60, ("cut/will", b"gone"))
         assert client.connected
         line.close()
-        assert came.wait(15)
+        assert came.wait(60)
         assert said == [("cut/will", b"gone")]
     finally:
         seen.disconnect()

@@ -52,7 +52,7 @@ def test_a_rule_runs_from_the_cloud_and_from_a_file_and_is_removed(where, tmp_pa
             passing = [Sighting(start_us + i * 170_000, GATE.name, n := sent + i, f"{n:010X}") for i in range(count)]
             sent += count
             gate.go(passing)
-            bench.wait("reported", lambda: len(gate.emitted) + gate.unseen >= sent, 20)
+            bench.wait("reported", lambda: len(gate.emitted) + gate.unseen >= sent, 60)
             reported = {e.key for e in gate.emitted if not e.damaged}
             seen.wait("published", lambda: seen.keys() >= reported)
 
@@ -107,7 +107,7 @@ def test_a_board_is_a_member_of_a_group_of_linux_agents(where, tmp_path):
         office.broker.start()
         seen = stack.enter_context(witness(office.broker.port))
         ingest = office.start_ingest()
-        office.wait("ingest connected", lambda: "connected" in ingest.tail(), 30)
+        office.wait("ingest connected", lambda: "connected" in ingest.tail(), 60)
         linux = ["phone", "wall"]
         for name in linux:
             office.configure(name)

@@ -114,6 +114,6 @@ def test_readings_go_out_over_tls(broker, where, mutual, tmp_path):
             path = board_config(bench, ntp.port, [reader], broker=config)
             assert json.loads(path.read_text())["broker"] == config
             start_board(bench, path, where)
-            seen.wait("a watermark", lambda: any(b.frontier_us for b in seen.heartbeats()), 30)
+            seen.wait("a watermark", lambda: any(b.frontier_us for b in seen.heartbeats()), 60)
             keys = passed(bench, gate, badges(bench, 6, 0))
             seen.wait("badges", lambda: seen.keys() >= keys)

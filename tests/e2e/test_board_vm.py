@@ -195,7 +195,7 @@ def test_readings_land_once_through_power_cuts(bench, gate, ntp):
             "first landed", lambda: {row.key for row in bench.landed()} >= expected, 30
         )  # the ingest is there too
         board.power_off()
-        seen.wait("the last will", lambda: seen.conditions()[-1:] == ["offline"], 20)
+        seen.wait("the last will", lambda: seen.conditions()[-1:] == ["offline"], 60)
         board.power_on()
         seen.wait("a second boot", lambda: len({b.boot for b in seen.heartbeats() if b.frontier_us}) == 2)
         expected |= passed(bench, gate, badges(bench, 6, 100))
@@ -205,7 +205,7 @@ def test_readings_land_once_through_power_cuts(bench, gate, ntp):
         expected |= passed(bench, gate, badges(bench, 6, 200))
         bench.broker.start()
         expected |= passed(bench, gate, badges(bench, 6, 300))
-        bench.wait("landed", lambda: {row.key for row in bench.landed()} >= expected, 30)
+        bench.wait("landed", lambda: {row.key for row in bench.landed()} >= expected, 60)
         assert board.complaint == ""
     check_landed(bench, gate)
 

@@ -104,7 +104,7 @@ def _capture_a_reader(folder: Path, capture: Path) -> int:
         source.go(time.monotonic_ns(), None)
         time.sleep(source.duration_s + 0.3)
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
     finally:
         process.kill()
         source.stop()
@@ -174,7 +174,7 @@ def test_ctrl_c_ends_every_process():
             process.send_signal(signal.SIGINT)
             break
     threading.Thread(target=process.stdout.read, daemon=True).start()
-    assert process.wait(30) == 130
+    assert process.wait(60) == 130
     assert len(family) >= 8  # broker, ingest, the job with Spark's own process, and four agents at least
     _, alive = psutil.wait_procs(family, timeout=5)
     assert alive == []

@@ -83,7 +83,7 @@ class Office(Stack):
             groups = [self.group(name) for name in members]
             return all(g.get("members") == members for g in groups) and len({g["view"] for g in groups}) == 1
 
-        self.wait(f"view of {members}", shared, 30)
+        self.wait(f"view of {members}", shared, 60)
         return self.group(members[0])["view"]
 
     def landed_states(self):
@@ -119,11 +119,11 @@ def office(tmp_path):
         made.broker.start()
         made.seen = stack.enter_context(witness(made.broker.port))
         ingest = made.start_ingest()
-        made.wait("ingest connected", lambda: "connected" in ingest.tail(), 30)
+        made.wait("ingest connected", lambda: "connected" in ingest.tail(), 60)
         for name in NAMES:
             made.configure(name)
             made.start_agent(name)
-        made.wait("agents ready", lambda: all(made.agent_ready(name) for name in NAMES), 30)
+        made.wait("agents ready", lambda: all(made.agent_ready(name) for name in NAMES), 60)
         yield made
 
 
@@ -206,7 +206,7 @@ def test_landed_states_of_three_agents_carry_dense_clocks_and_survive_a_reboot(o
     office.wait(
         "phone again", lambda: office.agent_ready("phone") and office.group("phone").get("members") == NAMES, 30
     )
-    office.wait("another view", lambda: len({office.group(n)["view"] for n in NAMES}) == 1, 30)
+    office.wait("another view", lambda: len({office.group(n)["view"] for n in NAMES}) == 1, 60)
     second = office.wait_view(NAMES)
     assert second != view
     office.badge("phone", 3)
@@ -259,7 +259,7 @@ def test_lies_noise_and_lost_connections_do_no_harm(office):
     assert group["clock"][0] <= 2  # all of it was refused
 
     office.broker.kill()
-    office.wait("away", lambda: not any(office.status(n)["broker"]["connected"] for n in NAMES), 20)
+    office.wait("away", lambda: not any(office.status(n)["broker"]["connected"] for n in NAMES), 60)
     number = office.group("rfid")["state"]
     office.badge("rfid", 3)
     office.wait_group("state while away", "rfid", lambda g: g["state"] >= number + 2)

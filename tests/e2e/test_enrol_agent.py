@@ -13,7 +13,7 @@ from whenabouts_cloud.landing.store import Store
 from whenabouts_edge.uplink import certificate
 from whenabouts_hardware import READERS
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 LATENCY_US = READERS["rdm6300"].latency_us
 
 

@@ -151,10 +151,10 @@ def test_a_flash_that_is_killed_goes_on_and_the_board_reads_and_publishes(tmp_pa
         assert not (board.flash / "main.py").exists()
         with witness(bench.broker.port) as seen:
             reported = flashed(board, config)
-            seen.wait("a watermark", lambda: any(heartbeat.frontier_us for heartbeat in seen.heartbeats()), 30)
+            seen.wait("a watermark", lambda: any(heartbeat.frontier_us for heartbeat in seen.heartbeats()), 60)
             assert reported["heartbeat"]["boot"] in {heartbeat.boot for heartbeat in seen.heartbeats()}
             passed(bench, gate, [Sighting(bench.true_us() + 300_000, GATE.name, 1, "00000000A1")])
-            seen.wait("the badge", lambda: seen.keys() == {"00000000A1"}, 30)
+            seen.wait("the badge", lambda: seen.keys() == {"00000000A1"}, 60)
             [reading] = seen.readings()
         assert reading.t_min <= gate.emitted[-1].true_us <= reading.t_max
         assert reported["kept"] >= copied - 1

@@ -97,7 +97,7 @@ def test_readings_that_wait_for_the_clock_outlive_the_agent(bench, gate, tmp_pat
     true_us = pass_badges(bench, gate, 0)
     bench.wait_status("kept", lambda s: (s["clock"]["undated"], s["clock"]["unwritten"]) == (len(true_us), 0))
     agent.process.send_signal(end)
-    agent.process.wait(20)
+    agent.process.wait(60)
     bench.broker.start()
     with witness(bench.broker.port) as seen:
         again = bench.start_agent("gw")

@@ -37,7 +37,7 @@ def stay(bench, gate, key, number, reads=8):
     start_us = bench.true_us() + 200_000
     gate.go([Sighting(start_us + i * 2 * RDM_REPEAT_US, GATE.name, number + i, key) for i in range(reads)])
     numbers = range(number, number + reads)
-    bench.wait("reported", lambda: bench.true_us() > start_us + reads * 2 * RDM_REPEAT_US + FIELD_SCAN_US, 30)
+    bench.wait("reported", lambda: bench.true_us() > start_us + reads * 2 * RDM_REPEAT_US + FIELD_SCAN_US, 60)
     return [e.true_us for e in gate.emitted if e.key == key and e.number in numbers and not e.damaged]
 
 
@@ -56,17 +56,17 @@ def test_visits_land_with_the_truth_in_both_ends(tmp_path):
             bench.configure(table)
             bench.start_ingest()
             bench.start_agent("gw")
-            bench.wait("agent", lambda: bench.agent_ready("gw"), 30)
+            bench.wait("agent", lambda: bench.agent_ready("gw"), 60)
             seen.wait("stream of presence", lambda: STREAM in names(seen))
             published(bench, RULE, "--json")
             seen.wait("rule", lambda: DERIVED in names(seen))
             first = stay(bench, gate, "0000000A0A", 0)
-            bench.wait("left", lambda: len(landed(bench)) >= 3, 30)
+            bench.wait("left", lambda: len(landed(bench)) >= 3, 60)
             second = stay(bench, gate, "0000000A0A", 100)
             gate.unplug()
             unplugged_us = bench.true_us()
             bench.wait_status("lost", lambda s: s["readers"][GATE.name]["state"] == "lost")
-            bench.wait("a while", lambda: bench.true_us() > unplugged_us + 3 * LEAVE_MS * 1000, 30)
+            bench.wait("a while", lambda: bench.true_us() > unplugged_us + 3 * LEAVE_MS * 1000, 60)
             assert len(landed(bench)) <= 4  # no badge left while the reader did not read
             gate.plug()
             plugged_us = bench.true_us()

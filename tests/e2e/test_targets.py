@@ -65,7 +65,7 @@ class Killing:
 
     def end(self):
         self._process.stdin.close()
-        self._process.wait(30)
+        self._process.wait(60)
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_mqtt_subscribers_get_each_result_at_least_once(killing, tmp_path):
         client.connect("127.0.0.1", port)
         client.subscribe("results/+/matches", qos=1)
         client.loop_start()
-        assert subscribed.wait(10)
+        assert subscribed.wait(60)
         job = killing(f"mqtt://127.0.0.1:{port}/results/{{rule}}/{{unit}}")
         job.everywhere()
         last = batch(job.published - 1)[-1]["result_id"]

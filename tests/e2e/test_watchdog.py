@@ -98,7 +98,7 @@ def test_a_spool_that_stands_still_is_not_covered_up(agent, manager):
     bench, frozen = agent
     assert manager.next("WATCHDOG=1")
     frozen.touch()
-    bench.wait("frozen", lambda: SPOOL_STANDS in bench.parts["gw"].tail(), 15)
+    bench.wait("frozen", lambda: SPOOL_STANDS in bench.parts["gw"].tail(), 60)
     written_us = bench.agent_status()["written_us"]
     manager.forget()
     assert manager.next("WATCHDOG=1", 2 * PERIOD_S) is None
@@ -113,7 +113,7 @@ def test_a_loop_that_stands_still_is_not_covered_up(agent, manager):
     bench, _ = agent
     assert manager.next("WATCHDOG=1")
     os.kill(bench.parts["gw"].process.pid, signal.SIGUSR1)
-    bench.wait("frozen", lambda: LOOP_STANDS in bench.parts["gw"].tail(), 15)
+    bench.wait("frozen", lambda: LOOP_STANDS in bench.parts["gw"].tail(), 60)
     manager.forget()
     assert manager.next("WATCHDOG=1", LOOP_STANDS_S / 2) is None
     assert manager.next("WATCHDOG=1")
@@ -133,7 +133,7 @@ def test_a_spool_that_stands_still_does_not_hold_the_end_for_ever(agent, manager
     part = bench.parts["gw"]
     assert manager.next("WATCHDOG=1")
     frozen.touch()
-    bench.wait("frozen", lambda: part.said(SPOOL_STANDS), 15)
+    bench.wait("frozen", lambda: part.said(SPOOL_STANDS), 60)
     part.ask_to_end()
     assert part.process.wait(END_WAIT_S) == 1
     assert "edge/freezable_agent.py" in part.tail()

@@ -66,7 +66,7 @@ class Client(mqtt.Client):
         clients.append(self)
         self.connect(HOST, port, 30)
         self.loop_start()
-        assert self.ready.wait(5), f"{client_id}: no connection or subscription"
+        assert self.ready.wait(60), f"{client_id}: no connection or subscription"
 
     def _connected(self, _client, _userdata, flags, _reason, _properties):
         self.session_present = flags.session_present
@@ -183,7 +183,7 @@ def test_a_broker_killed_comes_back_on_the_same_port(broker, clients):
     broker.start()
     assert broker.port == port
     assert broker.pid not in (None, pid)
-    assert subscriber.ready.wait(10), "not connected and subscribed again"
+    assert subscriber.ready.wait(60), "not connected and subscribed again"
     Client(clients, broker.port, "gateway").say("t/obs", b"after")
     assert subscriber.wait_for(1) == [b"after"]
 

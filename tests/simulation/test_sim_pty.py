@@ -91,7 +91,7 @@ def test_a_portal_serves_a_plain_serial_host_in_real_time(tmp_path):
     with PtyLink(M6eNano(DOCK.name, 11), clock, tmp_path / "dock", tmp_path / "dock.log") as link:
         host = Reading(tmp_path / "dock", 115_200)
         host.port.write(VERSION + START_CONTINUOUS)
-        assert link.started_by_host.wait(5)
+        assert link.started_by_host.wait(60)
         mine = run_world(link, clock, world, host)
         host.wait_for(lambda: len(keys(host.data, "m6e")) == len(sound(link)), "every undamaged frame")
         host.close()
@@ -155,7 +155,7 @@ def test_unplugging_ends_the_hosts_port_and_plugging_in_brings_the_same_path_bac
     with PtyLink(M6eNano(DOCK.name, 1), clock, tmp_path / "dock") as link:
         host = Reading(tmp_path / "dock", 115_200)
         host.port.write(START_CONTINUOUS)
-        assert link.started_by_host.wait(5)
+        assert link.started_by_host.wait(60)
         link.unplug()
         host.wait_for(lambda: host.error is not None, "an error on the host's side")
         host.close()
@@ -174,7 +174,7 @@ def test_a_brown_out_shows_as_a_boot_message(tmp_path):
     with PtyLink(M6eNano(DOCK.name, 1), clock, tmp_path / "dock") as link:
         host = Reading(tmp_path / "dock", 115_200)
         host.port.write(START_CONTINUOUS)
-        assert link.started_by_host.wait(5)
+        assert link.started_by_host.wait(60)
         link.brown_out()
         host.wait_for(lambda: any(f.kind == "boot" for f in decoder("m6e").feed(bytes(host.data))), "boot message")
         host.close()

@@ -15,6 +15,7 @@ from spark.background import Process
 from spark.cases import random_readings, same_rows, sides
 from spark.cluster import Cluster, ConnectServer
 from spark.every_engine import check, defined, every_kind, published, watermark_bucket
+from support.child import ran
 from support.cloud.bucket import BucketLanding, copied
 from support.cloud.landing import land
 from support.latwin.states import FOREVER_US
@@ -124,3 +125,29 @@ def test_spark_connect_runs_a_whole_landing(tmp_path):
     following = Process(tmp_path, "--master", "sc://127.0.0.1:1")
     assert following.wait() == 2
     assert "found Spark Connect without --once" in " ".join(following.err)
+
+
+CONNECTED = """
+import sys
+import whenabouts as wa
+from pyspark.sql.connect.session import SparkSession
+
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+rows = [("x", 0, 10), ("y", 5, 15), (None, 10, 10)]
+a = spark.createDataFrame(rows, "key string, t_min bigint, t_max bigint")
+b = spark.createDataFrame([("x", 8, 9), ("y", 7, 20)], "key string, t_min bigint, t_max bigint")
+pairs = wa.correlate(a, wa.interval(b, at="t_min", error="0 us"), "|@a - @b| <= 10 us OVER 50 %", on="key")
+print(type(pairs).__module__, sorted((row.key_a, row.probability) for row in pairs.collect()))
+"""
+
+
+@pytest.mark.deep
+def test_pairs_of_frames_of_spark_connect(tmp_path):
+    """`wa.correlate` and `wa.interval` on frames whose rows are on a server that knows nothing of this project."""
+    server = ConnectServer(tmp_path)
+    try:
+        done = ran(CONNECTED, server.address)
+    finally:
+        server.stop()
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "pyspark.sql.connect.dataframe [('x', 1.0), ('y', 1.0)]\n"

@@ -27,7 +27,7 @@ from whenabouts_sim.world.clocks import EPOCH_US, GatewayClock, SimClock
 from whenabouts_sim.world.world import GATE, Sighting
 
 CLOCK = GatewayClock(EPOCH_US, offset_us=150_000, drift_ppm=-40, base_bound_us=160_000)
-WAIT_S = 15.0
+WAIT_S = 60.0
 PASS_S = 60.0
 
 

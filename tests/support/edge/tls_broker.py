@@ -122,4 +122,4 @@ def mosquitto(folder: Path, lines: str, *ports: int) -> Iterator[subprocess.Pope
         yield process
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
