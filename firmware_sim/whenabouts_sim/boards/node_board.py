@@ -129,6 +129,11 @@ class NodeBoard:
         return True
 
     @property
+    def has_said_all(self) -> bool:
+        """True if nothing more comes from the board: it has ended, and its last output is at the port."""
+        return not any(thread.is_alive() for thread in self._threads[1:])
+
+    @property
     def complaint(self) -> str:
         """Error output of the VM's process, which explains its end; "" as long as all is well."""
         if self._errors is None:

@@ -44,7 +44,9 @@ class Console:
                 raise AssertionError(f"{what}: not within {timeout_s} s\n{self.text}\n{self._board.complaint}")
             if select.select([self._file], [], [], min(left, 0.1))[0]:
                 self.text += os.read(self._file, 65536).decode(errors="replace")
-            elif not self._board.pid or self._board.wait(0):
+            elif (not self._board.pid or self._board.wait(0)) and self._board.has_said_all:
+                if select.select([self._file], [], [], 0)[0]:
+                    continue
                 raise AssertionError(f"{what}: the board ended\n{self.text}\n{self._board.complaint}")
         return self.text
 
