@@ -130,7 +130,7 @@ def test_spark_connect_runs_a_whole_landing(tmp_path):
 CONNECTED = """
 import sys
 import whenabouts as wa
-from pyspark.sql.connect.session import SparkSession
+from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
 rows = [("x", 0, 10), ("y", 5, 15), (None, 10, 10)]

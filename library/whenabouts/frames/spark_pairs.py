@@ -15,8 +15,15 @@ Names = dict[str, str]
 
 def joined(a: Given, b: Given, condition: Condition, keys: list[str], renamed: tuple[Names, Names]) -> Any:
     """The pairs as a frame with the renamed columns. Nulls and wrong ends of times raise when Spark computes them."""
+    from pyspark.sql.utils import is_remote
+
     from whenabouts_cloud.spark.native import timing_join
 
+    if type(a.native).__module__.startswith("pyspark.sql.connect") and not is_remote():
+        raise FrameError(
+            f"{a.name}: found a frame of a Spark Connect session that PySpark's functions do not know, expected one of "
+            "pyspark.sql.SparkSession.builder.remote(...)"
+        )
     sides = [_with_times(side) for side in (a, b)]
     pairs = timing_join(sides[0], sides[1], condition, stamps=(LOW, HIGH), keys=keys)
     wanted = [
