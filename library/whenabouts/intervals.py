@@ -9,9 +9,9 @@ import narwhals as nw
 
 from whenabouts.frames.kinds import FrameError, checked
 from whenabouts.frames.times import BEGIN, END
+from whenabouts_cloud.language.timing import UNITS_US
 
 Frame = TypeVar("Frame")
-UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000}
 
 
 def interval(df: Frame, at: str = "ts", error: str | timedelta | int = 0, late: str | timedelta | int = 0) -> Frame:

@@ -48,8 +48,9 @@ def correlate(a: Frame, b: Frame, condition: str | Condition, on: str | list[str
         from whenabouts.frames.spark_pairs import joined
 
         result: Frame = joined(left, right, wanted, keys, renamed)
-        return result
-    return left.back(_pairs(left, right, wanted, keys, renamed))  # type: ignore[no-any-return]
+    else:
+        result = left.back(_pairs(left, right, wanted, keys, renamed))
+    return result
 
 
 def read_condition(text: str) -> tuple[Condition, bool]:
@@ -97,7 +98,8 @@ def _pairs(
 ) -> "nw.DataFrame[Any]":
     from whenabouts_cloud.correlation.batch.api import correlate as arrays
 
-    assert a.rows is not None and b.rows is not None  # noqa: PT018
+    assert a.rows is not None
+    assert b.rows is not None
     codes = _codes(a.rows, b.rows, keys) if keys else (None, None)
     i, j, probability = arrays(*times(a), *times(b), condition, *codes, probability=True)
     made = [_taken(side, at, names) for side, at, names in ((a.rows, i, renamed[0]), (b.rows, j, renamed[1]))]

@@ -76,10 +76,7 @@ def _named(digits: str) -> EpcName:
 
     try:
         name = scheme.from_binary(bits)
-        given = {} if value is None else {"filter_value": value}
-        again = name.binary(
-            **({"binary_coding_scheme": coding} if len(scheme.BinaryCodingScheme) > 1 or given else {}), **given
-        )
+        again = name.binary(**_wanted(name.binary, coding, value))
     except (ConvertException, ValueError, KeyError, IndexError, TypeError) as error:
         raise EpcError(f"EPC {digits}: found no {coding.value} in it ({error or type(error).__name__})") from None
     _check_again(digits, bits, again, coding.value)
