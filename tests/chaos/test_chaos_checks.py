@@ -6,7 +6,7 @@ import pytest
 
 from whenabouts_protocol import Heartbeat
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, LandedReading, latest
-from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at
+from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, steps_of
 from whenabouts_sim.chaos.checks.laws import broken_laws
 from whenabouts_sim.chaos.checks.promises import broken_promises
 from whenabouts_sim.chaos.checks.results import Told, broken_results
@@ -56,6 +56,23 @@ def test_a_landing_as_it_should_be_breaks_no_law():
 )  # fmt: skip
 def test_a_broken_law_is_told(law, case):
     assert set(laws(**case)) == {law}
+
+
+def test_a_gap_reading_around_its_time_counts_a_lost_reading_and_none_that_landed():
+    """As many as it says, of any key; a gap of another time, or of another stream, counts none."""
+    lives, gap = {"dock": [[0, 1 << 62]]}, SEEN._replace(kind="gap", key=None, value="1")
+    assert laws([gap], lives=lives) == []
+    assert laws([gap._replace(value="0")], lives=lives) == ["lost"]
+    assert laws([gap._replace(t_max=EPOCH_US + AT_US - 1)], lives=lives) == ["lost"]
+    assert laws([gap._replace(stream="door/tags")], lives=lives) == ["lost"]
+    assert laws([SEEN, gap._replace(seq=1)], lives=lives) == ["gaps"]
+
+
+def test_micro_batches_that_bring_a_rule_nothing_are_no_steps_of_it():
+    """File 2 has a stream of no rule, file 3 a gap reading; the watermark of file 4 is a step."""
+    rows = [SEEN, reading("till/tags", 1, 0, 1, file=2), SEEN._replace(kind="gap", file=FileId(0, 3))]
+    said = [LandedFrontier(FileId(0, 4), "hall", "gw-1", EPOCH_US, ("door/tags",))]
+    assert steps_of(rule(PAIRS, 1000, 80, 1000), Landed(rows, said), upto(1, 2, 3, 4)) == upto(1, 4)
 
 
 def reading(stream, seq, t_min, t_max, file=1):
