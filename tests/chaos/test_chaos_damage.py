@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from support.cloud.published_results import publish
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.landing.files import data_files
 from whenabouts_cloud.landing.store import Store
 from whenabouts_protocol import Reading
-from whenabouts_sim.chaos.checks.damage import broken_damage
+from whenabouts_sim.chaos.checks.damage import broken_damage, broken_results_damage
 from whenabouts_sim.chaos.checks.landed import read_landing
 from whenabouts_sim.chaos.parts.landing_files import files_of, frontier_files
 from whenabouts_sim.chaos.schedule.fault import CLOUD, Fault
@@ -76,6 +77,19 @@ def test_readings_of_a_changed_file_still_count_as_landed_and_their_keys_are_kno
     assert [one.key for one in landed.without(landed.damaged).readings] == ["K1"]
     assert landed.frontiers == []
     assert len(read_landing(landing, rotten={first: rotten[first]}).frontiers) == 1
+
+
+def test_other_results_that_are_read_without_a_word_break_the_law(tmp_path):
+    """What is called damaged, and what is as before, do not."""
+    [path] = publish(tmp_path / "a", 0).glob("*.parquet")
+    [other] = publish(tmp_path / "b", 1).glob("*.parquet")
+    before = path.read_bytes()
+    assert list(broken_results_damage({path: before})) == []
+    path.write_bytes(before[:-50])
+    assert list(broken_results_damage({path: before})) == []
+    path.write_bytes(other.read_bytes())
+    [text] = broken_results_damage({path: before})
+    assert "other results are read" in text
 
 
 def damaged(seed, *moments_s):

@@ -1,12 +1,12 @@
 """Durable memory of a folder about what it has delivered: the name of its series, and a cursor for each target."""
 
 import hashlib
-import json
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
 from whenabouts_cloud.delivery.uri import identity
+from whenabouts_cloud.landing.sealing import sealed, unsealed
 from whenabouts_cloud.landing.store import Store
 
 DELIVERED, SERIES = "_delivered", "series.json"
@@ -37,7 +37,7 @@ class Cursor:
     def write(self, series: str, number: int) -> None:
         """Store durably that the target has all batches up to this one."""
         values = {"target": self.shown, "series": series, "batch": number}
-        self.out.write(self.file, json.dumps(values).encode())
+        self.out.write(self.file, sealed(values))
 
 
 def cursor_of(out: Path | Store, series: str, uri: str, shown: str) -> Cursor:
@@ -56,7 +56,7 @@ def series_of(out: Path | Store) -> str:
     stored = _stored(place, file)
     if stored is None:
         stored = {"series": uuid.uuid4().hex}
-        place.write(file, json.dumps(stored).encode())
+        place.write(file, sealed(stored))
     return str(stored["series"])
 
 
@@ -66,9 +66,9 @@ def _stored(out: Store, file: str) -> dict[str, str] | None:
     except FileNotFoundError:
         return None
     try:
-        stored = json.loads(text)
+        stored = unsealed(text)
         int(stored.get("batch", 0)), stored["series"]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise DamagedCursorError(
             f"{out.uri}/{file}: found {error!r}, expected what was delivered; delete it to deliver all batches of the "
             "folder again"

@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from whenabouts_cloud.delivery.result_files import opened
 from whenabouts_cloud.landing.store import COPIED, Store
 
 PART_ROWS = 1000  # results that a target is given at a time; its memory is bounded by them
@@ -37,21 +37,25 @@ class Batch:
         """The columns of its results.
 
         Raises:
-            OSError: it has no readable file.
+            FileNotFoundError: it has no file.
+            DamagedResultsError: its first file is damaged.
         """
         place, names = self._files()
-        with place.open(names[0]) as file:
-            return pq.read_schema(file).remove_metadata()
+        with opened(place, names[0]) as file:
+            return file.schema_arrow.remove_metadata()
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the results in their order, at most PART_ROWS at a time.
 
         The n-th table is made of the same rows of the folder for any `rules`; without a result of them it is empty.
+
+        Raises:
+            DamagedResultsError: a file is damaged.
         """
         place, names = self._files()
         for name in names:
-            with place.open(name) as file, pq.ParquetFile(file) as opened:
-                for rows in opened.iter_batches(PART_ROWS):
+            with opened(place, name) as file:
+                for rows in file.iter_batches(PART_ROWS):
                     table = pa.Table.from_batches([rows]).replace_schema_metadata()
                     yield table if self.rules is None else table.filter(_of(table["rule"], self.rules))
 

@@ -13,7 +13,7 @@ from whenabouts_sim.chaos.network.broker_model import Broker
 from whenabouts_sim.chaos.parts.ingest_part import Ingest
 from whenabouts_sim.chaos.parts.landing_files import files_of
 from whenabouts_sim.chaos.parts.part import Part
-from whenabouts_sim.chaos.schedule.fault import CONNECTION_KINDS, MACHINE_KINDS, Fault
+from whenabouts_sim.chaos.schedule.fault import CONNECTION_KINDS, JOBS, MACHINE_KINDS, Fault
 
 SLOWEST = 40  # times as slow as usual: the network
 # The numbers of application and version are there: a file with others is somebody else's, and is not touched.
@@ -31,6 +31,7 @@ class Disturbances:
         self._parts, self._broker, self._loop, self._chance = parts, broker, loop, chance
         self._note, self._at = note, at
         self.rotten: dict[Path, bytes] = {}  # files of the landing as they were before a bit changed
+        self.rotten_results: dict[Path, bytes] = {}
 
     def begin(self, fault: Fault) -> None:
         """Let a fault begin, and end after its time."""
@@ -43,6 +44,7 @@ class Disturbances:
             self._move_sites(fault)
         elif fault.kind == "landing_rot":
             self._rot_landing()
+            self._rot_results(Random(fault.at_us))
         elif fault.kind in CONNECTION_KINDS:
             self._of_connection(fault, part.session if isinstance(part, Ingest) else fault.target)
         else:
@@ -116,7 +118,10 @@ class Disturbances:
         if part.process is not None:
             part.process.bury()
         spool = part.machine.disk.root / "state" / "spool.sqlite"
-        if spool.exists():
+        journal = spool.with_name(f"{spool.name}-wal")
+        if journal.exists() and Random(fault.at_us).random() < 0.5:
+            part.machine.disk.rot(journal, self._chance)
+        elif spool.exists():
             # An earlier change may have hit it; SQLite's message may then quote what is no text.
             damaged = sqlite3.DatabaseError, UnicodeDecodeError
             with contextlib.suppress(*damaged), contextlib.closing(sqlite3.connect(spool)) as database:
@@ -132,6 +137,16 @@ class Disturbances:
         self.rotten.setdefault(path, path.read_bytes())
         ingest.machine.disk.rot(path, self._chance)
         ingest.is_damaged = True
+        self._note(f"a bit of {path} has changed")
+
+    def _rot_results(self, chance: Random) -> None:
+        disk = self._parts[JOBS].machine.disk
+        files = [*disk.root.glob("results/*/batch=*/*.parquet"), *disk.root.glob("results/*/_late/batch=*/*.parquet")]
+        if not files:
+            return
+        path = chance.choice(sorted(files))
+        self.rotten_results.setdefault(path, path.read_bytes())
+        disk.rot(path, chance)
         self._note(f"a bit of {path} has changed")
 
     def _kill(self, part: Part, fault: Fault) -> None:

@@ -19,7 +19,8 @@ from whenabouts_cloud.landing.layout import PART
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_edge.uplink import outbox
 from whenabouts_protocol import Heartbeat, WireError, decode_ack, decode_heartbeat
-from whenabouts_sim.chaos.checks.damage import broken_damage
+from whenabouts_sim.chaos.checks.damage import broken_damage, broken_results_damage
+from whenabouts_sim.chaos.checks.kept import broken_kept, kept_of
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, latest, newest_numbers, read_landing
 from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, ends_of_batches, steps_of
 from whenabouts_sim.chaos.checks.laws import Broken, Spans, broken_laws, gateways_with_rot
@@ -170,6 +171,10 @@ class _Run:
         rotten = self._disturbances.rotten
         parts = {one.name: one.folder for one in self._ingests.values()}
         self.outcome.broken += [Broken("damage", text) for text in broken_damage(parts, rotten)]
+        rotten_results = self._disturbances.rotten_results
+        self.outcome.broken += [Broken("damage", text) for text in broken_results_damage(rotten_results)]
+        for path, before in rotten_results.items():
+            path.write_bytes(before)  # as from a copy: what was told is judged, too
         landed = self._of_honest(read_landing(folder, self._disks.appeared_us, rotten))
         self.outcome.landed = len(landed.readings)
         self.outcome.broken += broken_laws(self.schedule, landed, self._acked, self._lives())
@@ -180,11 +185,14 @@ class _Run:
         self.outcome.broken += [Broken("clocks", text) for text in broken_clocks(landed)]
         for one in self._job.rules:
             told = read_told(self._job.out / one.name, one)
+            all_ends = ends_of_batches(self._job.out / one.name)
             self.outcome.told += len(told.results)
-            ends = steps_of(one, landed, ends_of_batches(self._job.out / one.name))
+            ends = steps_of(one, landed, all_ends)
             complete_us = _complete_us(landed, effective_at(ends))
             if self.schedule.shards == 1 and not rotten:  # each shard knows the gateways of its own readings only
                 self.outcome.broken += [Broken("lateness", x) for x in broken_lateness(one, told, landed, ends)]
+            kept = [kept_of(*said) for said in self._job.counts[one.name]]
+            self.outcome.broken += [Broken("kept", x) for x in broken_kept(one, kept, landed, all_ends)]
             whole = landed.without(landed.damaged)
             told = told.among(whole.readings) if rotten else told
             self.outcome.broken += [Broken("results", x) for x in broken_results(one, told, whole, complete_us)]

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from whenabouts_cloud.dashboard.results.kept_tables import Tables, appended, drop_oldest, without
 from whenabouts_cloud.dashboard.results.outputs import LATE, Batches, Output, outputs_in
 from whenabouts_cloud.dashboard.results.result_rows import KINDS, RETRACTED, rows_of
 from whenabouts_cloud.dashboard.results.rule_figures import RuleFigures
 from whenabouts_cloud.delivery.published import INPUT, parquet_in
+from whenabouts_cloud.delivery.result_files import table_of
 from whenabouts_cloud.landing.schema import STAMPED, of
 from whenabouts_cloud.landing.store import Store
 
@@ -184,8 +184,7 @@ class ResultIndex:
         try:
             published_us = _published_us(folder)
             for name in parquet_in(folder):
-                with folder.open(name) as file:
-                    table = pq.read_table(file, use_threads=False)
+                table = table_of(folder, name)
                 if side == LATE:
                     self._take_late(output, table.select(SIDE.names).cast(SIDE))
                 else:

@@ -36,9 +36,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from whenabouts_cloud.delivery.published import FOLDER, folder_of, parquet_in
+from whenabouts_cloud.delivery.result_files import opened
 from whenabouts_cloud.durable import make_folder, sync_file_system
 from whenabouts_cloud.jobs.output.checkpoint import (
     Input,
@@ -182,8 +182,8 @@ def read_results(folder: Path | Store) -> Iterator[dict[str, Any]]:
     """Yield the results of a published folder, each a dictionary of columns."""
     place = Store.at(folder)
     for name in parquet_in(place):
-        with place.open(name) as file:
-            for rows in pq.ParquetFile(file).iter_batches():
+        with opened(place, name) as file:
+            for rows in file.iter_batches():
                 yield from rows.to_pylist()
 
 

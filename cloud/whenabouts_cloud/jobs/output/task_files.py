@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whenabouts_cloud.delivery.result_files import table_of
 from whenabouts_cloud.durable import sync
+from whenabouts_cloud.landing.sealing import CRC_KEY, NO_CRC, seal_footer
 from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.shard import StepOutput
 
@@ -88,7 +90,7 @@ class TaskFiles:
         large = [name for name, rows in files.items() if rows >= FEW]
         for number, name in enumerate(large):
             self.store.move(name, into, f"part-{number + 1:05d}.parquet")
-        few = [self._read(name) for name in files if name not in large]
+        few = [table_of(self.store, name) for name in files if name not in large]
         if few or not large:
             _write(into, "part-00000.parquet", pa.concat_tables(few) if few else schema.empty_table())
 
@@ -100,10 +102,6 @@ class TaskFiles:
         name = f"{uuid.uuid4().hex}.parquet"
         _write(self.store, name, rows, durably=rows.num_rows >= FEW)
         return name
-
-    def _read(self, name: str) -> pa.Table:
-        with self.store.open(name) as file:
-            return pq.read_table(file)
 
     def _rows_in(self, name: str) -> int:
         """Number of rows in a file, 0 if it does not exist."""
@@ -119,18 +117,21 @@ def _write(into: Store, name: str, rows: pa.Table, durably: bool = True) -> None
     """Write one file. Only the driver's names are read by others, so tasks of a folder need not rename theirs."""
     if into.local is None:
         with into.writing(name) as file:
-            _write_rows(file, rows)
+            _write_rows(file, rows, sealed=False)  # what is streamed is not changed; a bucket has checksums
         return
     into.local.mkdir(parents=True, exist_ok=True)
-    _write_rows(into.local / name, rows)
+    with (into.local / name).open("wb") as file:
+        _write_rows(file, rows, sealed=True)
+        seal_footer(file)
     if durably:
         sync(into.local / name)
 
 
-def _write_rows(into: Any, rows: pa.Table) -> None:
+def _write_rows(into: Any, rows: pa.Table, sealed: bool) -> None:
     """Use dictionaries only for texts that repeat; for numbers and ids they grow as large as the columns.
 
-    Columns of lists have no statistics: no reader skips rows by them, and they cost a tenth of the time.
+    Columns of lists have no statistics: no reader skips rows by them, and they cost a tenth of the time. Pages have
+    checksums. sealed: the footer has room for its own.
     """
     texts = [path for field in rows.schema if field.name != "result_id" for path in _texts(field, field.name)]
     flat = [field.name for field in rows.schema if not pa.types.is_nested(field.type)]
@@ -138,8 +139,11 @@ def _write_rows(into: Any, rows: pa.Table) -> None:
     with pq.ParquetWriter(
         into, rows.schema, compression="zstd", use_dictionary=texts, write_statistics=flat, store_schema=False,
         column_encoding=dict.fromkeys(numbers, "DELTA_BINARY_PACKED"), write_batch_size=WRITE_BATCH,
+        write_page_checksum=True,
     ) as writer:  # fmt: skip
         writer.write_table(rows, row_group_size=ROW_GROUP)
+        if sealed:
+            writer.add_key_value_metadata({CRC_KEY: NO_CRC})
 
 
 def _texts(field: pa.Field, path: str) -> Iterator[str]:

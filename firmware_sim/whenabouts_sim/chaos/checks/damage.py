@@ -1,4 +1,7 @@
-"""A changed bit in a file of the landing is found by the check of landings, or changes nothing that is read."""
+"""A changed bit in a file at rest is found, or changes nothing that is read.
+
+In the landing by the check of landings, in published results by whoever reads them.
+"""
 
 import io
 from collections.abc import Iterator, Mapping
@@ -7,8 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whenabouts_cloud.delivery.result_files import DamagedResultsError, table_of
 from whenabouts_cloud.landing.damage import check
 from whenabouts_cloud.landing.sealing import unsealed
+from whenabouts_cloud.landing.store import Store
 
 
 def broken_damage(parts: Mapping[str, Path], rotten: Mapping[Path, bytes]) -> Iterator[str]:
@@ -21,6 +26,17 @@ def broken_damage(parts: Mapping[str, Path], rotten: Mapping[Path, bytes]) -> It
             and _content(path.suffix, path.read_bytes()) != _content(path.suffix, before)
         ):
             yield f"a bit of {path.name} has changed, other content is read, and no check tells"
+
+
+def broken_results_damage(rotten: Mapping[Path, bytes]) -> Iterator[str]:
+    """Files of results from which other results are read than were published. rotten: content before, by path."""
+    for path, before in rotten.items():
+        try:
+            found = table_of(Store.at(path.parent), path.name)
+        except DamagedResultsError:
+            continue
+        if not found.equals(pq.read_table(io.BytesIO(before)).replace_schema_metadata()):
+            yield f"a bit of {path.parent.name}/{path.name} has changed, and other results are read"
 
 
 def _content(suffix: str, data: bytes) -> object:

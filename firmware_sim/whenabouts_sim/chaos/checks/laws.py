@@ -29,17 +29,18 @@ BEFORE_US, AFTER_US = 500_000, 1_500_000  # a reading is safe if its agent has r
 
 def broken_laws(schedule: Schedule, landed: Landed, acked: Acked, lives: Mapping[str, Spans]) -> list[Broken]:
     """Every law that does not hold. lives: for each reader the spans in which an agent surely could store its readings."""
+    rotten = gateways_with_rot(schedule)
     return [
-        *(Broken("stamps", text) for text in _stamps(schedule, landed)),
+        *(Broken("stamps", text) for text in _stamps(schedule, landed, rotten)),
         *(Broken("lost", text) for text in _lost(schedule, landed, lives)),
-        *(Broken("gaps", text) for text in _counted_twice(schedule, landed)),
-        *(Broken("numbers", text) for text in _numbers(landed, acked, gateways_with_rot(schedule))),
+        *(Broken("gaps", text) for text in _counted_twice(schedule, landed, rotten)),
+        *(Broken("numbers", text) for text in _numbers(landed, acked, rotten)),
         *(Broken("frontiers", text) for text in _frontiers(landed)),
     ]
 
 
-def _stamps(schedule: Schedule, landed: Landed) -> Iterator[str]:
-    """The true time is in every stamp."""
+def _stamps(schedule: Schedule, landed: Landed, rotten: Collection[tuple[str, ...]]) -> Iterator[str]:
+    """The true time is in every stamp, and nothing comes twice, but where a spool's journal forgot that it was sent."""
     true_us: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for sighting in schedule.sightings:
         true_us[stream_of(sighting.reader), sighting.key].append(EPOCH_US + sighting.true_us)
@@ -48,7 +49,7 @@ def _stamps(schedule: Schedule, landed: Landed) -> Iterator[str]:
         if one.kind != "tag":
             continue
         place = one.stream, one.key or ""
-        seen[place] += 1
+        seen[place] += (one.site, one.gateway) not in rotten
         times = true_us.get(place)
         if times is None:
             yield f"{one.stream} {one.key} was never seen"
@@ -118,12 +119,13 @@ def _without_stamp(sightings: Iterable[Sighting], spans: Sequence[_Span]) -> lis
     return [one for one in sightings if not place(one, set())]
 
 
-def _counted_twice(schedule: Schedule, landed: Landed) -> Iterator[str]:
+def _counted_twice(schedule: Schedule, landed: Landed, rotten: Collection[tuple[str, ...]]) -> Iterator[str]:
     """A reading lands, or a gap reading counts it, never both."""
     seen = Counter(stream_of(one.reader) for one in schedule.sightings)
-    found = Counter(one.stream for one in landed.readings if one.kind == "tag")
+    sound = [one for one in landed.readings if (one.site, one.gateway) not in rotten]
+    found = Counter(one.stream for one in sound if one.kind == "tag")
     lost = Counter[str]()
-    for one in landed.readings:
+    for one in sound:
         if one.kind == "gap":
             lost[one.stream] += int(one.value or 0)
     for stream, count in lost.items():

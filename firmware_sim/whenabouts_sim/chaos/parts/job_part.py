@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from whenabouts_cloud.jobs.output.checkpoint import check_checkpoint
 from whenabouts_cloud.jobs.output.left_out import DamagedInputError
@@ -20,7 +21,9 @@ from whenabouts_sim.chaos.parts.part import Part
 
 
 class Job(Part):
-    """A job. ends: how far each of its queries has read the landing."""
+    """A job. ends: how far each of its queries has read the landing. counts: by rule what its shards said, with the number
+    of the micro-batch.
+    """
 
     def __init__(
         self, rules: Sequence[Rule], landing: Path, machine: Machine, loop: VirtualLoop, trigger_s: float, shards: int,
@@ -30,6 +33,7 @@ class Job(Part):
         self.rules, self._landing, self._trigger_s, self._shards = rules, landing, trigger_s, shards
         self.out = machine.disk.root / "results"
         self.ends: list[Ends] = []
+        self.counts: dict[str, list[tuple[int, dict[str, Any]]]] = {rule.name: [] for rule in rules}
 
     def has_read(self, file: FileId) -> bool:
         """True if all its queries have read a file."""
@@ -53,4 +57,8 @@ class Job(Part):
         claim(out, rule, "streaming", self._shards)
         check_checkpoint(out)
         options = QueryOptions(self._landing, out, self._shards, self._trigger_s)
-        return start_query(engine_of(rule), {0: rule}, Spark(), options)  # type: ignore[arg-type, return-value]
+
+        def report(batch: int, _published: object, counts: list[dict[str, Any]], _took_s: float) -> None:
+            self.counts[rule.name] += [(batch, one) for one in counts]
+
+        return start_query(engine_of(rule), {0: rule}, Spark(), options, report)  # type: ignore[arg-type, return-value]

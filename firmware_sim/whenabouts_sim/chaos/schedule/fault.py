@@ -82,13 +82,13 @@ def _broker(kind: str, most_s: float = 0.0) -> Draw:
 
 
 def _bit_rot(chance: Random, hosts: Sequence[str], at_us: int) -> Fault:
-    """An agent is killed, and a bit of its spool has changed when it starts again."""
+    """An agent is killed, and a bit of its spool, or of the spool's journal, has changed when it starts again."""
     gateways = [one for one in hosts if "/" in one]
     return Fault("bit_rot", at_us, chance.randint(1, 1500) * 1000, chance.choice(gateways))
 
 
 def _landing_rot(chance: Random, _hosts: Sequence[str], at_us: int) -> Fault:
-    """A bit of some file of the landing changes."""
+    """A bit of some file of the landing changes, and one of some published result."""
     return Fault("landing_rot", at_us)
 
 
