@@ -7,6 +7,16 @@ bytes to write.
                            None when no question is open
     restarts               how often the reader had to be started again
 
+A dialogue over a connection that keeps the order of messages has also
+
+    in_order               True
+    answered_us            when the newest answered question was sent: what comes behind its answer was sent later
+    since_us               start of the uninterrupted scan; None while the reader is not known to scan
+    fault                  why the connection is of no use any more, in words; then it must be opened again
+    complaint              the last complaint of the reader
+    takes(frame)           False for tags that the reader kept from an earlier connection, at an unknown time
+    end(now_us)            asked to end: False once there is nothing to wait for; until then `due` goes on
+
 `Start` is for readers that report without being asked once they are started; `polling.Poll` for those that answer
 questions.
 """
@@ -17,11 +27,16 @@ if TYPE_CHECKING:
 
 
 class Dialogue:
-    """State shared by both kinds of dialogue: counters, and commands waiting to be sent."""
+    """State shared by all kinds of dialogue: counters, and commands waiting to be sent."""
+
+    in_order = False
 
     def __init__(self) -> None:
         self.asked_us: int | None = None
+        self.answered_us: int | None = None
+        self.since_us: int | None = None
         self.restarts = 0
+        self.fault = self.complaint = ""
         self._queue: list[bytes] = []
 
     def due(self, now_us: int) -> bytes:
@@ -30,6 +45,14 @@ class Dialogue:
 
     def heard(self, frame: "Frame", now_us: int) -> None:
         """Take note of a received frame, good or not."""
+
+    def takes(self, frame: "Frame") -> bool:
+        """True if the tags in a good frame were seen in this dialogue."""
+        return True
+
+    def end(self, now_us: int) -> bool:
+        """Begin to end; True as long as it takes."""
+        return False
 
 
 class Start(Dialogue):

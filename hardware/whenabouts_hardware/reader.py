@@ -47,12 +47,13 @@ class Reader:
     trusted for one cycle: after a cycle without an anchor, they count from a later start that no frame reports.
     buffered: kind of the frames with tags that the reader kept until it was asked; their times count from a search
     without an anchor.
+    converse: makes the dialogue from a configuration, for a protocol that is neither start commands nor questions.
     reports_once: True if a tag is reported as it comes and not again while it stays, so that its leaving is unknown.
     """
 
     __slots__ = (
-        "anchor", "baud", "buffered", "cycle_us", "decoder", "latency_source", "latency_us", "observe", "options",
-        "own_keys", "question", "reports_once", "settings", "silence_us", "start", "tags",
+        "anchor", "baud", "buffered", "converse", "cycle_us", "decoder", "latency_source", "latency_us", "observe",
+        "options", "own_keys", "question", "reports_once", "settings", "silence_us", "start", "tags",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +75,7 @@ class Reader:
         anchor: "str | None" = None,
         buffered: "str | None" = None,
         reports_once: bool = False,
+        converse: "Callable[[dict[str, Any]], Dialogue] | None" = None,
     ) -> None:
         self.decoder, self.options = decoder, options or {}
         self.baud = baud
@@ -83,6 +85,7 @@ class Reader:
         self.own_keys, self.reports_once = own_keys or {}, reports_once
         self.question = question
         self.cycle_us, self.anchor, self.buffered = cycle_us, anchor, buffered
+        self.converse = converse
 
     def new_decoder(self, config: "dict[str, Any] | None" = None) -> "Decoder":
         """A decoder for an agent; config may set the decoder's `OPTIONS`.
@@ -118,6 +121,8 @@ class Reader:
 
     def dialogue(self, config: "dict[str, Any] | None" = None) -> Dialogue:
         """The dialogue with one reader of this kind, with the settings of the operator's configuration."""
+        if self.converse is not None:
+            return self.converse(config or {})
         commands = self.start
         if config and self.settings is not None:
             commands = commands[:1] + self.settings(config) + commands[1:]

@@ -81,6 +81,7 @@ FLOORS = {
         "decoding dialogue",
         "polling",
         "reader",
+        "network",
         "readers",
     ],
 }

@@ -20,7 +20,9 @@ from whenabouts_edge.config.settings import (  # fmt: skip
     GENERAL,
     GROUP,
     HEARTBEAT,
+    LLRP_READER,
     NUMBER,
+    OF_SERIAL_LINE,
     READER,
     REQUIRED,
     SPOOL,
@@ -46,7 +48,8 @@ _CLOCK_NEEDS = {"fixed": ("bound_us",), "sim": ("epoch_us", "anchor_ns")}
 _CLOCK_KEYS = {"fixed": ("bound_us",), "sim": simulated.KEYS}
 _OF_LINE = ("form", "columns", "key_field", "value_field", "unit")
 _OF_TAGS = ("leave_ms", "presence_stream", "expected")
-_OF_KIND = {key: kind for kind in READERS for key in READERS[kind].own_keys} | dict.fromkeys(_OF_LINE, "line")
+_OF_KIND = {key: kind for kind in READERS for key in READERS[kind].own_keys if key in READER}
+_OF_KIND |= dict.fromkeys(_OF_LINE, "line")
 _OWN_KEYS = tuple(key for key in _OF_KIND if key not in _OF_LINE)  # of built-in kinds
 SHOWN_CHARS = 80  # most characters of a wrong value in a message
 MAX_BYTES = 1 << 20  # a larger file is not a configuration
@@ -172,7 +175,11 @@ class _Checker:
         for number, table in enumerate(tables):
             facts = self._facts(number, table)
             own = {} if facts is None else own_options(table["kind"], facts)
-            values = self._table("reader", number, table, READER | own)
+            placed = LLRP_READER if facts is not None and facts.converse else {}
+            values = self._table("reader", number, table, READER | own | placed)
+            if placed:
+                self._put_on_network(number, table, values)
+                own = own | {"antennas": placed["antennas"]}
             for key in ("name", "port"):
                 first = seen.setdefault((key, values[key]), number)
                 if values[key] is not None and first != number:
@@ -196,6 +203,14 @@ class _Checker:
             readers.append(ReaderConfig(**values))
         self._check_presence_streams(readers)
         return tuple(readers)
+
+    def _put_on_network(self, number: int, table: dict[str, Any], values: dict[str, Any]) -> None:
+        """Replace host and port by the URL of the reader; its port is on no serial line."""
+        host, port = values.pop("host"), values["port"]
+        values["port"] = None if host is None else f"{values['kind']}://{f'[{host}]' if ':' in host else host}:{port}"
+        for key in OF_SERIAL_LINE:
+            if key in table:
+                self._mistake(("reader", number, key), f"{key} belongs to a serial line, found kind {values['kind']}")
 
     def _facts(self, number: int, table: Any) -> Reader | None:
         """The facts of the kind of reader in a table, built in or of an installed package; None for an unknown kind."""

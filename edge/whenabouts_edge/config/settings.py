@@ -20,6 +20,8 @@ CLOCK_SOURCES = ("auto", "clockbound", "chrony", "timesyncd", "adjtimex", "fixed
 NUMBER = (int, float)
 MAX_THRESHOLD = 1e15
 MAX_HOST_BYTES = 253
+HOST_EXPECTED = "only the name or the address of a machine, such as broker.example.org"
+ANTENNAS_MAX = 64  # of one reader, hubs included
 MAX_EXPECTED = 1000  # tags of one reader; below the number of tags that presence remembers
 
 
@@ -55,7 +57,7 @@ def _text(default: Any, about: str, example: Any = None) -> Option:
 
 
 def _host(default: str, about: str) -> Option:
-    return Option(str, default, about, is_host, "only the name or the address of a machine, such as broker.example.org")
+    return Option(str, default, about, is_host, HOST_EXPECTED)
 
 
 def own_options(kind: str, reader: Reader) -> dict[str, Option]:
@@ -169,7 +171,12 @@ READER = {
     ),
     "adapter_us": _number(16000, 0, 10**7, "Longest time a byte waits in the serial adapter (16 ms in FTDI chips)."),
     "latency_us": _number(None, 0, 10**8, "Longest time from a sighting to its frame; default by kind.", 1_000_000),
-    **{key: option for kind in sorted(READERS) for key, option in own_options(kind, READERS[kind]).items()},
+    **{
+        key: option
+        for kind in sorted(READERS)
+        if not READERS[kind].converse
+        for key, option in own_options(kind, READERS[kind]).items()
+    },
     "listen_only": Option(bool, False, "Never write to the reader: another program controls it."),
     "form": Option(
         str,
@@ -207,6 +214,19 @@ READER = {
         ["30395DFA8101C3400000162A"],
     ),
 }  # fmt: skip
+# Keys of a reader that speaks LLRP, beside or instead of those above.
+LLRP_READER = {
+    "host": Option(str, REQUIRED, "For llrp: name or address of the reader.", is_host, HOST_EXPECTED, "192.168.1.20"),
+    "port": _number(5084, 1, 65535, "For llrp: its port."),
+    "antennas": Option(
+        list, None, "For llrp: antennas to read with; default all. The silence of tags proves nothing while one is away.",
+        lambda v: 0 < len(set(map(str, v))) == len(v) <= ANTENNAS_MAX
+        and all(type(a) is int and 0 < a <= ANTENNAS_MAX for a in v),
+        f"a list of different numbers from 1 to {ANTENNAS_MAX}", [1, 2],
+    ),
+    **own_options("llrp", READERS["llrp"]),
+}  # fmt: skip
+OF_SERIAL_LINE = ("baud", "adapter_us", "listen_only")
 GROUP = {
     "name": _text(
         None, "Group whose members' local states are compared; setting it makes this gateway a member.", "office"
@@ -289,7 +309,7 @@ class PresenceConfig:
 
 @dataclass(frozen=True, slots=True)
 class ReaderConfig:
-    """One reader on one port."""
+    """One reader on one port: a device, or a URL, as `llrp://192.168.1.20:5084` of a reader on the network."""
 
     name: str
     kind: str
@@ -299,7 +319,7 @@ class ReaderConfig:
     adapter_us: int
     latency_us: int
     listen_only: bool
-    own: dict[str, int] = field(default_factory=dict)  # values of the keys that only this kind of reader has
+    own: dict[str, Any] = field(default_factory=dict)  # values of the keys that only this kind of reader has
     line: LineConfig | None = None
     presence: PresenceConfig | None = None
 
@@ -405,6 +425,12 @@ def sample() -> str:
     lines.append("# One table for each reader.")
     lines.append("[[reader]]")
     table(READER)
+    lines.append(
+        "# A reader that speaks LLRP on the network. The other keys are as above, without those of serial lines:"
+    )
+    lines.append(f"# {', '.join(OF_SERIAL_LINE)}.")
+    lines += ["#[[reader]]", '#name = "portal"', '#kind = "llrp"']
+    table(LLRP_READER, shown=False)
     lines.append(
         "# One table for each value of the local state; needs [group]. Presence of a tag, or a measure beyond thresholds."
     )

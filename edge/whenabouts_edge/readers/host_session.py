@@ -65,6 +65,13 @@ class HostSession:
         """Latest time at which the reader certainly scanned for tags; clear_us if its silence means nothing."""
         return clear_us if self._speaks_us is None else self._heard_us
 
+    def scanning_since_us(self, clear_us: int) -> int:
+        """Start of the uninterrupted scan; clear_us if the reader is not known to scan."""
+        dialogue = self.session.dialogue
+        if dialogue.in_order:
+            return clear_us if dialogue.since_us is None else dialogue.since_us
+        return self.since_us
+
     def _spoke(self, heard_us: int) -> bool:
         """True if good frames came; after too long a pause between them a new scan begins."""
         if self.session.good == self._good:

@@ -5,7 +5,7 @@ them.
 """
 
 from whenabouts_edge.readers.pending import PendingReading
-from whenabouts_edge.readers.stamp import Stamper, after_question, host_us_max, wire_us
+from whenabouts_edge.readers.stamp import Stamper, after_question, host_us_max, since_answered, wire_us
 from whenabouts_hardware.decoding import GAP_US
 from whenabouts_hardware.dialogue import Start
 
@@ -55,12 +55,13 @@ class ReaderSession:
         self.baud: int = config.get("baud", reader.baud)
         gather_us = _BUSY_US + (_GATHER_BITS * 1_000_000 // self.baud if self.baud else 0)
         latency_us = config.get("latency_us", reader.latency_us)
-        adapter_us = config.get("adapter_us", gather_us)
+        adapter_us = 0 if reader.converse else config.get("adapter_us", gather_us)
         self._names = config.get("key"), config.get("value")
         self.unit = config.get("unit")
         self._decoder = reader.new_decoder(config)
         listen_only = bool(config.get("listen_only"))
         self.dialogue = Start((), None) if listen_only else reader.dialogue(config)
+        self._latency_us = latency_us
         self._stamper = Stamper(self.baud, latency_us, adapter_us, reader.cycle_us)
         self._fed = 0
         self._last_byte_us: int | None = None
@@ -68,6 +69,7 @@ class ReaderSession:
         self.complaint = ""  # last refusal or complaint of the reader
         self.good = 0  # frames that show that the reader works, tags or none
         self.readings = 0
+        self.stale = 0  # frames with tags that the reader had kept from an earlier connection: left out
         # Most that the event of a frame can be stamped before the arrival of its first byte. This agent never starts a
         # timed search.
         on_wire_us = wire_us(self._decoder.FRAME_BYTES_MAX, self.baud)
@@ -82,6 +84,7 @@ class ReaderSession:
         """Frames, damaged frames by fault, and reader times that were not trusted."""
         counters = dict(self._decoder.counters)
         counters["reader_time_refused"] = self._stamper.reader_time_refused
+        counters["stale"] = self.stale
         return counters
 
     def took(self, data: bytes, after_us: int, before_us: int) -> "list[PendingReading]":
@@ -101,6 +104,10 @@ class ReaderSession:
 
     def clear(self, empty_us: int) -> int:
         """clear_us, given that nothing more had come by empty_us."""
+        if self.dialogue.in_order:  # what is still on its way was sent after the newest answered question
+            answered_us = self.dialogue.answered_us
+            self.clear_us = self.clear_us if answered_us is None else answered_us
+            return self.clear_us
         pending_since = self._stamper.pending_since()
         self.clear_us = empty_us if pending_since is None else min(empty_us, pending_since)
         return self.clear_us
@@ -108,8 +115,10 @@ class ReaderSession:
     def _read(self, frames: "list[Frame]", heard_us: int, empty_us: int) -> "list[PendingReading]":
         pending: list[PendingReading] = []
         for frame in frames:
-            asked_us = self.dialogue.asked_us
-            self.dialogue.heard(frame, heard_us)
+            dialogue = self.dialogue
+            asked_us = dialogue.answered_us if dialogue.in_order else dialogue.asked_us
+            dialogue.heard(frame, heard_us)
+            self.complaint = dialogue.complaint or self.complaint
             if not frame.ok:
                 continue
             if frame.kind == "status":  # a refusal or complaint: the reader is alive, but not reading
@@ -131,8 +140,13 @@ class ReaderSession:
         seen = self._reader.sightings(frame)
         if not seen:
             return []
+        if not self.dialogue.takes(frame):
+            self.stale += 1
+            return []
         whole = self._stamper.window(frame.start, frame.end)
-        if asked_us is not None:
+        if asked_us is not None and self.dialogue.in_order:
+            whole = since_answered(whole, asked_us, self._latency_us)
+        elif asked_us is not None:
             whole = after_question(whole, asked_us)
         buffered = frame.kind == self._reader.buffered
         if buffered:

@@ -54,6 +54,13 @@ def after_question(window: "tuple[int, int]", asked_us: "int | None") -> "tuple[
     return max(window[0], asked_us), window[1]
 
 
+def since_answered(window: "tuple[int, int]", asked_us: int, latency_us: int) -> "tuple[int, int]":
+    """The window of a frame that came behind the answer to the question asked at asked_us, on a connection that keeps the
+    order: it was sent after the question, however long it was on its way. latency_us: between its event and sending it.
+    """
+    return min(asked_us - host_us_max(latency_us), window[1]), window[1]
+
+
 class Stamper:
     """Bounds the event of each frame of one reader.
 

@@ -13,7 +13,8 @@ from whenabouts_edge.backoff import Backoff
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import ReaderConfig
 from whenabouts_edge.readers.host_session import Batch, HostSession
-from whenabouts_edge.readers.port import POLL_MS, Port, PortError, device_of, open_port
+from whenabouts_edge.readers.opening import open_reader
+from whenabouts_edge.readers.port import POLL_MS, Port, PortError, device_of
 from whenabouts_hardware import READERS
 from whenabouts_protocol.logs import Log
 
@@ -42,6 +43,7 @@ class ReaderState:
 
     state: str = "opening"  # opening, reading, lost, finished (a replay at its end)
     problem: str = ""
+    complaint: str = ""  # the last of the reader since its port was opened
     device: str = ""  # target of the port's path when it was last opened
     opened: int = 0
     failed: int = 0  # failed attempts and losses in a row
@@ -77,7 +79,7 @@ class ReaderThread(threading.Thread):
         clock: Callable[[], ClockSample],
         deliver: Callable[[Batch], None],
         pace: Pace = Pace(),
-        open_port: Callable[[str, int], Port] = open_port,
+        open_port: Callable[[str, int], Port] = open_reader,
     ) -> None:
         super().__init__(name=f"reader-{reader.name}", daemon=True)
         self.reader = reader
@@ -159,14 +161,17 @@ class ReaderThread(threading.Thread):
         restarts, invalid = self.reader_state.restarts, self.reader_state.invalid
         reported_ns, opened_ns = 0, time.monotonic_ns()
         moved_ns = opened_ns
-        while not self._stopping.is_set():
+        dialogue = host_session.session.dialogue
+        while not self._stopping.is_set() or dialogue.end(self._host_us(time.monotonic_ns())):
             if (now_ns := time.monotonic_ns()) - moved_ns >= self._pace.moved_ns:
                 moved_ns = now_ns
                 self._check_moved(device)
                 if now_ns - opened_ns > self._pace.steady_ns:
                     self.reader_state.failed = 0
-            while command := host_session.session.dialogue.due(self._host_us(time.monotonic_ns())):
+            while command := dialogue.due(self._host_us(time.monotonic_ns())):
                 port.write(command)
+            if dialogue.fault:
+                raise PortError(f"reader {self.reader.port}: {dialogue.fault}")
             yield 0.0
             chunk = port.read()
             now_ns = time.monotonic_ns()
@@ -177,8 +182,8 @@ class ReaderThread(threading.Thread):
                 readings, good = host_session.take(chunk, self._clock())
             if good and self.reader_state.problem and self.reader_state.state == "reading":
                 self._say("reading", "")
-            if restarts + host_session.session.dialogue.restarts > self.reader_state.restarts:
-                self.reader_state.restarts = restarts + host_session.session.dialogue.restarts
+            if restarts + dialogue.restarts > self.reader_state.restarts:
+                self.reader_state.restarts = restarts + dialogue.restarts
                 host_session.since_us = max(host_session.since_us, self._host_us(now_ns))
                 self._say(
                     "reading",
@@ -189,8 +194,10 @@ class ReaderThread(threading.Thread):
                 self.reader_state.readings += len(readings)
                 self.reader_state.invalid = invalid + host_session.invalid
                 self.reader_state.counters = host_session.session.counters
+                self.reader_state.complaint = host_session.session.complaint
                 clear_us = host_session.session.clear(empty_us)
-                self._deliver(Batch(readings, clear_us, host_session.since_us, host_session.looked_us(clear_us)))
+                since_us = host_session.scanning_since_us(clear_us)
+                self._deliver(Batch(readings, clear_us, since_us, host_session.looked_us(clear_us)))
             if port.replay_finished and chunk is None and self.reader_state.state == "reading":
                 self._say("finished", "the replay is at its end")
 

@@ -1,5 +1,5 @@
 """The kinds of readers by name. To add one, write its module in this folder, with a `READER`, and its line in
-`MODULES`.
+`MODULES`; a reader on a network belongs in the folder `network` and in `NETWORK_MODULES`.
 
 A reader's module is loaded on first use: a board has one kind of reader, and little memory.
 """
@@ -18,7 +18,7 @@ else:
         """Create READERS, all kinds by name, on first use; packages add theirs to it."""
         if name != "READERS":
             raise AttributeError(f"{__name__}: found no {name!r}")
-        readers = globals()["READERS"] = {kind: reader(kind) for kind in MODULES}
+        readers = globals()["READERS"] = {kind: reader(kind) for kind in KINDS}
         return readers
 
 
@@ -31,7 +31,9 @@ MODULES = {
     "uhfreader18": "uhfreader18",
     "yrm100": "yrm100",
 }
+NETWORK_MODULES = {"llrp": "llrp"}  # boards have none of these
 DECODERS = tuple(sorted(MODULES))
+KINDS = tuple(sorted(MODULES) + sorted(NETWORK_MODULES))
 
 
 def reader(kind: str) -> "Reader":
@@ -40,9 +42,13 @@ def reader(kind: str) -> "Reader":
     Raises:
         ValueError: the kind is not built in.
     """
-    if kind not in MODULES:
-        raise ValueError("reader: found {!r}, expected one of {}".format(kind, ", ".join(DECODERS)))
-    facts: Reader = __import__("whenabouts_hardware.readers." + MODULES[kind], None, None, ("READER",)).READER
+    if kind in MODULES:
+        module = "whenabouts_hardware.readers." + MODULES[kind]
+    elif kind in NETWORK_MODULES:
+        module = "whenabouts_hardware.network." + NETWORK_MODULES[kind]
+    else:
+        raise ValueError("reader: found {!r}, expected one of {}".format(kind, ", ".join(KINDS)))
+    facts: Reader = __import__(module, None, None, ("READER",)).READER
     return facts
 
 

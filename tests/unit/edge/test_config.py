@@ -52,10 +52,10 @@ TABLE = [
     ),
     (
         ('"m6e"', '"m6"'),
-        ["edge.toml:5: [reader] kind: found 'm6', expected one of id12la, line, m6e, pn532, rdm6300, uhfreader18, yrm100"],
+        ["edge.toml:5: [reader] kind: found 'm6', expected one of id12la, line, llrp, m6e, pn532, rdm6300, uhfreader18, yrm100"],
     ),
     (('kind = "m6e"', 'kin = "m6e"'), [
-        "edge.toml:3: [reader] kind is missing: Protocol of the reader: id12la, line, m6e, pn532, rdm6300, uhfreader18, "
+        "edge.toml:3: [reader] kind is missing: Protocol of the reader: id12la, line, llrp, m6e, pn532, rdm6300, uhfreader18, "
         "yrm100, or one of an installed package.",
         "edge.toml:5: [reader] unknown key kin; did you mean kind?",
     ]),
