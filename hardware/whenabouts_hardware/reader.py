@@ -48,12 +48,13 @@ class Reader:
     buffered: kind of the frames with tags that the reader kept until it was asked; their times count from a search
     without an anchor.
     converse: makes the dialogue from a configuration, for a protocol that is neither start commands nor questions.
+    publishes: True for a reader that sends its events to whoever listens, and takes no commands.
     reports_once: True if a tag is reported as it comes and not again while it stays, so that its leaving is unknown.
     """
 
     __slots__ = (
         "anchor", "baud", "buffered", "converse", "cycle_us", "decoder", "latency_source", "latency_us", "observe",
-        "options", "own_keys", "question", "reports_once", "settings", "silence_us", "start", "tags",
+        "options", "own_keys", "publishes", "question", "reports_once", "settings", "silence_us", "start", "tags",
     )  # fmt: skip
 
     def __init__(
@@ -76,6 +77,7 @@ class Reader:
         buffered: "str | None" = None,
         reports_once: bool = False,
         converse: "Callable[[dict[str, Any]], Dialogue] | None" = None,
+        publishes: bool = False,
     ) -> None:
         self.decoder, self.options = decoder, options or {}
         self.baud = baud
@@ -85,7 +87,7 @@ class Reader:
         self.own_keys, self.reports_once = own_keys or {}, reports_once
         self.question = question
         self.cycle_us, self.anchor, self.buffered = cycle_us, anchor, buffered
-        self.converse = converse
+        self.converse, self.publishes = converse, publishes
 
     def new_decoder(self, config: "dict[str, Any] | None" = None) -> "Decoder":
         """A decoder for an agent; config may set the decoder's `OPTIONS`.

@@ -20,7 +20,7 @@ from whenabouts_cloud.enrol import mosquitto
 from whenabouts_cloud.enrol.authority import DAY_S
 from whenabouts_cloud.enrol.folder import opened
 from whenabouts_cloud.ingest.receiving.buffered_client import MAX_PACKET_BYTES
-from whenabouts_edge.uplink import client as agent_client
+from whenabouts_edge import mqtt_client as agent_client
 from whenabouts_protocol import topic
 from whenabouts_protocol.layout import MAX_MESSAGE_BYTES
 

@@ -56,6 +56,7 @@ FLOORS = {
     "whenabouts_edge": [
         "backoff clock events group replace_file trace",
         "board.machine config serial_handlers",
+        "mqtt_client",
         "install readers",
         "rules store",
         "board uplink",

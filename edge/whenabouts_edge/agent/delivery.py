@@ -15,10 +15,10 @@ from whenabouts_edge.agent.group_host import GroupHost
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import Config
 from whenabouts_edge.events import set_within
+from whenabouts_edge.mqtt_client import MakeClient, made
 from whenabouts_edge.rules.evaluate import KIND, UNIT
 from whenabouts_edge.store.intake import Intake
 from whenabouts_edge.store.spool import Spool, SpoolError
-from whenabouts_edge.uplink.client import MakeClient, made
 from whenabouts_edge.uplink.outbox import MAX_IN_FLIGHT, Position
 from whenabouts_edge.uplink.uplink import Uplink, ignored
 from whenabouts_protocol import Ack, Birth, Heartbeat, encode_heartbeat

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from whenabouts_edge.mqtt_client import MakeClient, made
 from whenabouts_edge.readers.thread import ReaderThread
 from whenabouts_edge.store.waiting import this_run
-from whenabouts_edge.uplink.client import MakeClient, made
 
 
 @dataclass(frozen=True)

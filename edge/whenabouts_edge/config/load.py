@@ -5,11 +5,13 @@ months later.
 """
 
 import difflib
+import ipaddress
 import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from whenabouts_edge.clock import simulated
 from whenabouts_edge.config.packages import register_readers
@@ -20,9 +22,12 @@ from whenabouts_edge.config.settings import (  # fmt: skip
     GENERAL,
     GROUP,
     HEARTBEAT,
+    LLRP,
     LLRP_READER,
+    MQTT,
     NUMBER,
     OF_SERIAL_LINE,
+    PUBLISHER,
     READER,
     REQUIRED,
     SPOOL,
@@ -144,6 +149,7 @@ class _Checker:
         if broker["password_file"] and not broker["username"]:
             self._mistake(("broker", 0, "password_file"), "found password_file without username, expected both")
         broker["client_id"] = broker["client_id"] or f"{general['site']}/{general['gateway']}"
+        self._broker = BrokerConfig(**broker)
         group = self._table("group", 0, tables["group"], GROUP)
         read = self._readers(readers)
         return Config(
@@ -152,7 +158,7 @@ class _Checker:
             state_dir=general["state_dir"],
             rules_file=general["rules_file"],
             metrics_file=general["metrics_file"],
-            broker=BrokerConfig(**broker),
+            broker=self._broker,
             clock=clock,
             spool_limit_bytes=(spool["limit_mib"] or 0) << 20,
             commit_ms=spool["commit_ms"],
@@ -175,11 +181,14 @@ class _Checker:
         for number, table in enumerate(tables):
             facts = self._facts(number, table)
             own = {} if facts is None else own_options(table["kind"], facts)
-            placed = LLRP_READER if facts is not None and facts.converse else {}
-            values = self._table("reader", number, table, READER | own | placed)
+            placed = {} if facts is None else LLRP_READER if facts.converse else PUBLISHER if facts.publishes else {}
+            options = READER | own | placed
+            if placed is PUBLISHER:
+                del options["port"]
+            values = self._table("reader", number, table, options)
             if placed:
                 self._put_on_network(number, table, values)
-                own = own | {"antennas": placed["antennas"]}
+                own = own | {key: option for key, option in placed.items() if key == "antennas"}
             for key in ("name", "port"):
                 first = seen.setdefault((key, values[key]), number)
                 if values[key] is not None and first != number:
@@ -206,11 +215,33 @@ class _Checker:
 
     def _put_on_network(self, number: int, table: dict[str, Any], values: dict[str, Any]) -> None:
         """Replace host and port by the URL of the reader; its port is on no serial line."""
-        host, port = values.pop("host"), values["port"]
-        values["port"] = None if host is None else f"{values['kind']}://{f'[{host}]' if ':' in host else host}:{port}"
+        if "host" in values:
+            host, port = values.pop("host"), values["port"]
+            values["port"] = None if host is None else f"{LLRP}{f'[{host}]' if ':' in host else host}:{port}"
+        else:
+            values["port"] = self._where_published(number, table, values)
         for key in OF_SERIAL_LINE:
             if key in table:
                 self._mistake(("reader", number, key), f"{key} belongs to a serial line, found kind {values['kind']}")
+
+    def _where_published(self, number: int, table: dict[str, Any], values: dict[str, Any]) -> str | None:
+        """The URL of a reader that publishes its events; None with a mistake if it has none or two."""
+        listen, topic = values.pop("listen"), values.pop("topic")
+        if (listen is None) is (topic is None):
+            found = [key for key in ("listen", "topic") if key in table]
+            if len(found) != 1:  # else its value is the mistake
+                shown = " and ".join(found) or "neither listen nor topic"
+                self._mistake(("reader", number, "kind"), f"found {shown}, expected one of listen and topic")
+            return None
+        if topic is not None and values["token_file"] is not None:
+            self._mistake(("reader", number, "token_file"), "token_file belongs to listen, found topic")
+        if topic is not None:
+            values["broker"] = self._broker
+            return f"{MQTT}{topic}"
+        if values["token_file"] is None and not ipaddress.ip_address(urlsplit(listen).hostname or "").is_loopback:
+            problem = "found listen beyond this machine without token_file, expected both: anybody could post there"
+            self._mistake(("reader", number, "listen"), problem)
+        return str(listen)
 
     def _facts(self, number: int, table: Any) -> Reader | None:
         """The facts of the kind of reader in a table, built in or of an installed package; None for an unknown kind."""

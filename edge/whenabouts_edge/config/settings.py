@@ -7,6 +7,7 @@ import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from whenabouts_edge.group.conditions import MAX_READS
 from whenabouts_hardware import READERS, Reader
@@ -81,6 +82,21 @@ def is_host(text: str) -> bool:
     except UnicodeError:  # also for a label that is empty or too long
         return False
     return 0 < len(name) <= MAX_HOST_BYTES and _is_line(text) and not set(text) & set(" /:@?#[]")
+
+
+def is_listen(url: str) -> bool:
+    """True for an address in numbers, a port and a path: a name could be an address that is not this machine's."""
+    try:
+        place = urlsplit(url)
+        ipaddress.ip_address(place.hostname or "")
+        return place.scheme == "http" and bool(place.port) and place.path.startswith("/") and _is_line(url)
+    except ValueError:
+        return False
+
+
+def is_topic(text: str) -> bool:
+    """True if the text names one topic."""
+    return is_text(text) and _is_line(text) and not set(text) & set("+#") and text[0] != "$"
 
 
 def is_value_name(text: str) -> bool:
@@ -226,6 +242,21 @@ LLRP_READER = {
     ),
     **own_options("llrp", READERS["llrp"]),
 }  # fmt: skip
+# Keys of a reader that publishes its events by itself, beside or instead of those above.
+PUBLISHER = {
+    "listen": Option(
+        str, None, "For impinj and zebra: where the reader posts its events.", is_listen,
+        "http://ADDRESS:PORT/PATH with an address of this gateway", "http://192.168.1.5:8080/dock",
+    ),
+    "token_file": _text(
+        None, "With listen: file with the token on its first line that the reader must show.", "/etc/whenabouts/dock-token"
+    ),
+    "topic": Option(
+        str, None, "For impinj and zebra: topic of the agent's broker to which the reader publishes, instead of listen.",
+        is_topic, "1 to 256 bytes of a topic without + and #", "readers/dock",
+    ),
+}  # fmt: skip
+LLRP, HTTP, MQTT = "llrp://", "http://", "mqtt://"
 OF_SERIAL_LINE = ("baud", "adapter_us", "listen_only")
 GROUP = {
     "name": _text(
@@ -308,23 +339,6 @@ class PresenceConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ReaderConfig:
-    """One reader on one port: a device, or a URL, as `llrp://192.168.1.20:5084` of a reader on the network."""
-
-    name: str
-    kind: str
-    port: str
-    stream: str
-    baud: int
-    adapter_us: int
-    latency_us: int
-    listen_only: bool
-    own: dict[str, Any] = field(default_factory=dict)  # values of the keys that only this kind of reader has
-    line: LineConfig | None = None
-    presence: PresenceConfig | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class BrokerConfig:
     """Address and credentials of the broker, and the timing of its connection."""
 
@@ -343,6 +357,25 @@ class BrokerConfig:
     def tls(self) -> bool:
         """True if the connection is encrypted."""
         return bool(self.ca_file or self.cert_file)
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderConfig:
+    """One reader on one port: a device, or a URL, as `llrp://192.168.1.20:5084` of a reader on the network."""
+
+    name: str
+    kind: str
+    port: str
+    stream: str
+    baud: int
+    adapter_us: int
+    latency_us: int
+    listen_only: bool
+    own: dict[str, Any] = field(default_factory=dict)  # values of the keys that only this kind of reader has
+    line: LineConfig | None = None
+    presence: PresenceConfig | None = None
+    token_file: str | None = None  # of a reader that posts its events
+    broker: BrokerConfig | None = None  # where a reader publishes its events
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,6 +464,11 @@ def sample() -> str:
     lines.append(f"# {', '.join(OF_SERIAL_LINE)}.")
     lines += ["#[[reader]]", '#name = "portal"', '#kind = "llrp"']
     table(LLRP_READER, shown=False)
+    lines.append("# A reader that publishes its events by itself, by listen or by topic.")
+    lines += ["#[[reader]]", '#name = "door"', '#kind = "impinj"']
+    table({key: option for key, option in PUBLISHER.items() if key != "topic"}, shown=False)
+    lines[-1] = f"# topic = {_toml(PUBLISHER['topic'].example)}: {PUBLISHER['topic'].about}"
+    lines.append("")
     lines.append(
         "# One table for each value of the local state; needs [group]. Presence of a tag, or a measure beyond thresholds."
     )

@@ -10,7 +10,7 @@ from whenabouts_edge.health.findings import FileFacts, Finding
 
 DAY_S = 86400
 RENEW_DAYS = 30  # before the end of a certificate
-SECRETS = ("password_file", "key_file")
+SECRETS = ("password_file", "key_file", "token_file")
 
 
 def of_rights(file: FileFacts) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import click
 from serial.tools.list_ports import comports
 
 from whenabouts_edge.config.options import config_option, json_option, load
-from whenabouts_edge.config.settings import Config
+from whenabouts_edge.config.settings import HTTP, LLRP, MQTT, Config
 from whenabouts_edge.health import access, facts, findings
 from whenabouts_edge.health.findings import Finding
 from whenabouts_edge.install.files import PORT_GROUP, user_of
@@ -27,8 +28,8 @@ SHOWN = ("connected", "mqtt", "problem", "troubles")  # of the connection in the
 def doctor(config_file: Path, as_json: bool) -> None:
     """Check ports, user, clock, broker and disk, with a fix for each fault.
 
-    Changes nothing, opens no port and does not disturb a running agent. As an ordinary user it sees less than with sudo.
-    Exit code 1 if there is a fault.
+    Changes nothing, opens no serial port and does not disturb a running agent. As an ordinary user it sees less than with
+    sudo. Exit code 1 if there is a fault.
 
     \b
     Example:  sudo whenabouts-edge doctor --config /etc/whenabouts/edge.toml
@@ -52,7 +53,9 @@ def examine(config: Config) -> list[Finding]:
     agent_pid = status["pid"] if status else None
     results = [findings.of_user(user, PORT_GROUP, facts.group_id(PORT_GROUP))]
     for port in facts.ports(config.readers, agent_pid):
-        results += findings.of_port(port, user)
+        if not port.port.startswith((LLRP, HTTP, MQTT)):
+            results += findings.of_port(port, user)
+    results += examine_network(config, status)
     results += findings.of_modems(facts.modems(comports()), facts.is_modem_managed())
     results += examine_files(config)
     results += findings.of_clock(facts.clock(config.clock))
@@ -62,6 +65,20 @@ def examine(config: Config) -> list[Finding]:
         results.append(findings.of_broker(facts.broker(config.broker)))
     results += findings.of_disk(facts.disk(config, agent_pid), user)
     return results
+
+
+def examine_network(config: Config, status: dict[str, Any] | None) -> Iterator[Finding]:
+    """Findings about readers on the network. A second connection would be refused, so the running agent is believed."""
+    for reader in config.readers:
+        if not reader.port.startswith((LLRP, HTTP, MQTT)):
+            continue
+        if status:
+            state, problem = status["readers"].get(reader.name, ("", ""))
+            state = f"the agent says: {state}" if state else ""
+        else:
+            problem = facts.llrp_problem(reader.port) if reader.port.startswith(LLRP) else ""
+            state = "answers" if reader.port.startswith(LLRP) else ""
+        yield findings.of_network(reader.name, reader.port, state, problem)
 
 
 def examine_files(config: Config) -> list[Finding]:
@@ -97,6 +114,7 @@ def _agent_status(state_dir: Path) -> dict[str, Any] | None:
     try:
         status = json.loads((state_dir / "status.json").read_text())
         seen = {"pid": int(status["pid"]), "broker": {key: status["broker"][key] for key in SHOWN}}
+        seen["readers"] = {name: (one["state"], one["problem"]) for name, one in status["readers"].items()}
         return seen if status["running"] and os.path.exists(f"/proc/{seen['pid']}") else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

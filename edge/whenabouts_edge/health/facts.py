@@ -36,8 +36,12 @@ from whenabouts_edge.health.findings import (
     PortFacts,
     UserFacts,
 )
+from whenabouts_edge.mqtt_client import secure
+from whenabouts_edge.readers.port import PortError
+from whenabouts_edge.readers.tcp import open_tcp
 from whenabouts_edge.uplink import certificate
-from whenabouts_edge.uplink.client import secure
+from whenabouts_hardware.network.llrp_decoder import LlrpDecoder
+from whenabouts_hardware.network.llrp_dialogue import LlrpDialogue
 
 BROKER_TIMEOUT_S = 5.0
 CHRONY_FILES = ("/etc/chrony/chrony.conf", "/etc/chrony.conf", "/etc/chrony/conf.d/*.conf", "/etc/chrony.d/*.conf")
@@ -90,6 +94,22 @@ def ports(readers: tuple[ReaderConfig, ...], agent_pid: int | None) -> Iterator[
         )
 
 
+def llrp_problem(url: str) -> str:
+    """Why no LLRP reader answers there, "" if one does: connects, waits for its greeting, and ends the connection."""
+    dialogue, decoder = LlrpDialogue({}), LlrpDecoder()
+    try:
+        with open_tcp(url) as port:
+            while not dialogue.fault and not dialogue.greeted:
+                now_us = time.monotonic_ns() // 1000
+                dialogue.due(now_us)
+                chunk = port.read()
+                for frame in decoder.feed(chunk.data) if chunk else ():
+                    dialogue.heard(frame, now_us)
+    except PortError as error:
+        return str(error)
+    return dialogue.fault
+
+
 def modems(found: Iterable[Any]) -> dict[str, str]:
     """The modem's name by serial port. found: ports as pyserial lists them.
 
@@ -111,7 +131,8 @@ def is_modem_managed() -> bool:
 def files(config: Config) -> Iterator[FileFacts]:
     """Every file that the agent reads."""
     keys = ("password_file", "ca_file", "cert_file", "key_file")
-    for key, name in [*((key, getattr(config.broker, key)) for key in keys), ("rules_file", config.rules_file)]:
+    named = [*((key, getattr(config.broker, key)) for key in keys), ("rules_file", config.rules_file)]
+    for key, name in [*named, *(("token_file", reader.token_file) for reader in config.readers)]:
         if name is not None:
             file = Path(name).absolute()
             above = [(str(folder), _path(str(folder))) for folder in reversed(file.parents)]

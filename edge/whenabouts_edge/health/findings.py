@@ -184,6 +184,14 @@ def of_port(port: PortFacts, user: UserFacts) -> Iterator[Finding]:
         )
 
 
+def of_network(reader: str, port: str, state: str, problem: str) -> Finding:
+    """A reader on the network: as the running agent sees it, or as its greeting shows. state: "" if nobody has asked."""
+    area = f"reader {reader}"
+    if problem:
+        return Finding(area, problem, "correct the reader's table in the configuration, or see to the reader")
+    return Finding(area, f"{port}, {state}" if state else f"{port}; not checked, as the agent does not run")
+
+
 def of_modems(modems: Mapping[str, str], managed: bool) -> Iterator[Finding]:
     """Name the modems. modems: name by port; managed: ModemManager runs."""
     for name in sorted(set(modems.values())):

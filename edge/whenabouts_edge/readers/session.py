@@ -55,7 +55,7 @@ class ReaderSession:
         self.baud: int = config.get("baud", reader.baud)
         gather_us = _BUSY_US + (_GATHER_BITS * 1_000_000 // self.baud if self.baud else 0)
         latency_us = config.get("latency_us", reader.latency_us)
-        adapter_us = 0 if reader.converse else config.get("adapter_us", gather_us)
+        adapter_us = 0 if reader.converse or reader.publishes else config.get("adapter_us", gather_us)
         self._names = config.get("key"), config.get("value")
         self.unit = config.get("unit")
         self._decoder = reader.new_decoder(config)

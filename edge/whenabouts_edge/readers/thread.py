@@ -14,8 +14,7 @@ from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import ReaderConfig
 from whenabouts_edge.readers.host_session import Batch, HostSession
 from whenabouts_edge.readers.opening import open_reader
-from whenabouts_edge.readers.port import POLL_MS, Port, PortError, device_of
-from whenabouts_hardware import READERS
+from whenabouts_edge.readers.port import POLL_MS, PortError, ReaderPort, device_of
 from whenabouts_protocol.logs import Log
 
 log = Log(__name__)
@@ -79,7 +78,7 @@ class ReaderThread(threading.Thread):
         clock: Callable[[], ClockSample],
         deliver: Callable[[Batch], None],
         pace: Pace = Pace(),
-        open_port: Callable[[str, int], Port] = open_reader,
+        open_port: Callable[[ReaderConfig], ReaderPort] = open_reader,
     ) -> None:
         super().__init__(name=f"reader-{reader.name}", daemon=True)
         self.reader = reader
@@ -107,7 +106,7 @@ class ReaderThread(threading.Thread):
             opening_ns = time.monotonic_ns()
             device = device_of(self.reader.port)
             try:
-                with self._open(self.reader.port, self.reader.baud or READERS[self.reader.kind].baud) as port:
+                with self._open(self.reader) as port:
                     device = device or device_of(self.reader.port)  # it appeared in between
                     self._say("reading", "")
                     self.reader_state.opened += 1
@@ -155,7 +154,7 @@ class ReaderThread(threading.Thread):
                 f"port {self.reader.port}: leads to {now[0]} now, was opened as {device[0]}; opening it again"
             )
 
-    def _read(self, port: Port, device: tuple[int, str] | None) -> Iterator[float]:
+    def _read(self, port: ReaderPort, device: tuple[int, str] | None) -> Iterator[float]:
         begun_ns = time.monotonic_ns() if port.replay_start_ns is None else port.replay_start_ns
         host_session = HostSession(self.reader, *self._place, self._host_us, self._host_us(begun_ns))
         restarts, invalid = self.reader_state.restarts, self.reader_state.invalid

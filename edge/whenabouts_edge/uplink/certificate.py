@@ -14,7 +14,7 @@ import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion
 
 from whenabouts_edge.config.settings import BrokerConfig
-from whenabouts_edge.uplink.client import secure
+from whenabouts_edge.mqtt_client import secure
 
 MAX_FILE_BYTES = 1 << 20
 _BLOCK = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)

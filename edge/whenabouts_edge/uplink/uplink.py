@@ -22,9 +22,7 @@ from paho.mqtt.enums import MQTTProtocolVersion
 from whenabouts_edge.backoff import Backoff
 from whenabouts_edge.config.settings import BrokerConfig
 from whenabouts_edge.events import set_within
-from whenabouts_edge.store.spool import Message
-from whenabouts_edge.uplink import certificate
-from whenabouts_edge.uplink.client import (
+from whenabouts_edge.mqtt_client import (
     MAX_PACKET_BYTES,
     BoundedClient,
     MakeClient,
@@ -33,6 +31,8 @@ from whenabouts_edge.uplink.client import (
     protocol_name,
     unusable,
 )
+from whenabouts_edge.store.spool import Message
+from whenabouts_edge.uplink import certificate
 from whenabouts_edge.uplink.outbox import MAX_IN_FLIGHT, Outbox, Position
 from whenabouts_edge.uplink.trouble import CALM_S, Troubles
 from whenabouts_protocol import Ack, Birth, Status, WireError, decode_ack, encode_birth, encode_status, topic

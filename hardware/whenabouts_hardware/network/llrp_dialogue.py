@@ -55,6 +55,11 @@ class LlrpDialogue(Dialogue):
         self._settings = b""
 
     @property
+    def greeted(self) -> bool:
+        """True once the reader has accepted the connection."""
+        return self._step != _GREETED
+
+    @property
     def ended(self) -> bool:
         """True once the reader has closed the connection as asked."""
         return self._step == _ENDED

@@ -31,7 +31,7 @@ MODULES = {
     "uhfreader18": "uhfreader18",
     "yrm100": "yrm100",
 }
-NETWORK_MODULES = {"llrp": "llrp"}  # boards have none of these
+NETWORK_MODULES = {"impinj": "impinj", "llrp": "llrp", "zebra": "zebra"}  # boards have none of these
 DECODERS = tuple(sorted(MODULES))
 KINDS = tuple(sorted(MODULES) + sorted(NETWORK_MODULES))
 

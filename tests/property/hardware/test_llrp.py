@@ -134,7 +134,7 @@ def test_requests_are_what_another_decoder_reads(number, rospec, antennas, power
     assert (added.ro_spec_id, inventory.antenna_ids) == (rospec, antennas or [0])
     assert (added.ro_report_spec.ro_report_trigger, added.ro_report_spec.n) == (1, 1)
     contents = added.ro_report_spec.tag_report_content_selector
-    assert contents.enable_antenna_id and contents.enable_peak_rssi and contents.enable_ro_spec_id
+    assert (contents.enable_antenna_id, contents.enable_peak_rssi, contents.enable_ro_spec_id) == (True, True, True)
     settings_made = inventory.inventory_parameter_specs[0].antenna_configurations
     assert bool(settings_made) is any(given is not None for given in (power, mode, session, population))
     if power:

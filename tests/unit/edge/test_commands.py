@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from support.edge.config import FINE, GROUP_LINES, command
 from whenabouts_edge.cli import main
+from whenabouts_hardware import READERS
 
 
 def test_check_command_answers_people_and_machines(tmp_path):
@@ -40,7 +41,7 @@ def test_check_command_answers_people_and_machines(tmp_path):
     assert done.stderr.splitlines() == [
         f"{bad}:1: site is missing: Site of this gateway; first level of its topics.",
         f"{bad}:1: unknown key sit; did you mean site?",
-        f"{bad}:5: [reader] kind: found 'm6', expected one of id12la, line, llrp, m6e, pn532, rdm6300, uhfreader18, yrm100",
+        f"{bad}:5: [reader] kind: found 'm6', expected one of {', '.join(sorted(READERS))}",
     ]
     done = command("check", "--config", bad, "--json")
     assert done.returncode == 2

@@ -14,6 +14,9 @@ from support.paths import REPOSITORY
 from support.search import examples
 from whenabouts_edge.config.load import MAX_READERS, ConfigError, load, parse
 from whenabouts_edge.config.settings import CLOCK, GENERAL, READER, REQUIRED, STATE, TABLES, Config, sample
+from whenabouts_hardware import READERS
+
+KNOWN = ", ".join(sorted(READERS))
 
 
 def mistakes(text: str) -> list[str]:
@@ -52,11 +55,10 @@ TABLE = [
     ),
     (
         ('"m6e"', '"m6"'),
-        ["edge.toml:5: [reader] kind: found 'm6', expected one of id12la, line, llrp, m6e, pn532, rdm6300, uhfreader18, yrm100"],
+        [f"edge.toml:5: [reader] kind: found 'm6', expected one of {KNOWN}"],
     ),
     (('kind = "m6e"', 'kin = "m6e"'), [
-        "edge.toml:3: [reader] kind is missing: Protocol of the reader: id12la, line, llrp, m6e, pn532, rdm6300, uhfreader18, "
-        "yrm100, or one of an installed package.",
+        f"edge.toml:3: [reader] kind is missing: Protocol of the reader: {KNOWN}, or one of an installed package.",
         "edge.toml:5: [reader] unknown key kin; did you mean kind?",
     ]),
     (("[[reader]]", "[reader]"), [

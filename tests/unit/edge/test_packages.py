@@ -125,7 +125,7 @@ def test_a_reader_of_another_package_has_keys_of_its_own(tmp_path, more, mistake
 @pytest.mark.parametrize(
     ("points", "says"),
     [
-        ([], "found 'acme', expected one of id12la, line,"),
+        ([], "found 'acme', expected one of id12la, impinj,"),
         (["acme = acme_reader:MISSING"], "acme-0 1.0 cannot be used (acme_reader:MISSING: AttributeError: module"),
         (["acme = no_such_module:READER"], "cannot be used (no_such_module:READER: ModuleNotFoundError"),
         (["acme = acme_reader:NUMBER"], "found int, expected whenabouts_hardware.Reader"),

@@ -102,7 +102,8 @@ def test_which_readers_send_without_tags():
     speaks = {kind: facts.speaks_us for kind, facts in READERS.items()}
     assert speaks == {
         "m6e": 3 * S, "yrm100": 3 * S, "pn532": 810_000, "uhfreader18": 3_945_000,
-        "rdm6300": None, "id12la": None, "line": None, "llrp": None,
+        "rdm6300": None, "id12la": None, "line": None, "llrp": None, "impinj": None,
+        "zebra": None,
     }  # fmt: skip
 
 

@@ -8,10 +8,10 @@ import pytest
 from support.files.own_captures import TRANSPORT
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import LineConfig, ReaderConfig
+from whenabouts_edge.mqtt_client import _password
 from whenabouts_edge.readers.host_session import Batch, HostSession
 from whenabouts_edge.readers.port import Chunk
 from whenabouts_edge.readers.thread import Pace, ReaderThread
-from whenabouts_edge.uplink.client import _password
 from whenabouts_hardware.readers.m6e_frames import KEEPALIVE, answer, tag_notice
 
 CLOCK = ClockSample(0, 0, 0, "bounded")

@@ -14,9 +14,9 @@ from paho.mqtt.enums import MQTTProtocolVersion
 from support.edge.tls_broker import make_certificates, make_client
 from whenabouts_edge.agent.delivery import birth
 from whenabouts_edge.config.load import parse
+from whenabouts_edge.mqtt_client import CHUNK_BYTES, MAX_PACKET_BYTES, connect, made
 from whenabouts_edge.store.spool import Message
 from whenabouts_edge.uplink import certificate
-from whenabouts_edge.uplink.client import CHUNK_BYTES, MAX_PACKET_BYTES, connect, made
 from whenabouts_edge.uplink.outbox import Outbox
 from whenabouts_edge.uplink.trouble import CALM_S, QUICK_S, Troubles
 from whenabouts_edge.uplink.uplink import Uplink

@@ -86,7 +86,7 @@ def test_anchor():
 
 def test_unknown_names_are_refused_with_the_known_ones():
     """The error lists what could have been meant."""
-    known = "expected one of id12la, line, m6e, pn532, rdm6300, uhfreader18, yrm100"
+    known = "expected one of id12la, line, m6e, pn532, rdm6300, uhfreader18, yrm100, impinj, llrp, zebra"
     with pytest.raises(ValueError, match=f"found 'pn533', {known}"):
         decoder("pn533")
     with pytest.raises(ValueError, match=f"found 'pn533', {known}"):

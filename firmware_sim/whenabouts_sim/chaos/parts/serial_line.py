@@ -9,6 +9,7 @@ import asyncio
 import time
 from typing import Any
 
+from whenabouts_edge.config.settings import ReaderConfig
 from whenabouts_edge.readers.port import Port
 from whenabouts_edge.readers.thread import ReaderThread
 from whenabouts_sim.chaos.machine.clock import VirtualTime
@@ -97,9 +98,9 @@ class ReaderTask(ReaderThread):
     def join(self, timeout: float | None = None) -> None:
         """The task ends with its next turn."""
 
-    def _opened(self, url: str, _baud: int) -> Port:
+    def _opened(self, reader: ReaderConfig) -> Port:
         self._line.open()
-        return Port(self._line, url, time.monotonic_ns, time.monotonic_ns(), poll_ms=self._poll_ms)
+        return Port(self._line, reader.port, time.monotonic_ns, time.monotonic_ns(), poll_ms=self._poll_ms)
 
     async def _work(self) -> None:
         turns = self.turns()
