@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
     from whenabouts_hardware.frame import Frame
 
-ANSWER_US = 5_000_000  # longest wait for an answer; then the connection is dead
+SETUP_US = 5_000_000  # longest wait for an answer before the inventory: some readers are slow to take an ROSpec
+# The same while reports may come; then the connection is dead. Two such waits and a pause are the most that a report can be
+# on its way unnoticed, and stay below the longest stamp that a birth message promises.
+ANSWER_US = 2_000_000
 PROBE_US = 200_000  # from an answer to the next question
 PARTING_US = 700_000  # longest wait for the last answer
 KEEPALIVE_MS = 5000  # a reader that hears no answer to them frees the connection of a vanished client
@@ -74,9 +77,10 @@ class LlrpDialogue(Dialogue):
             return self._queue.pop(0)
         since_us = self._begun_us if self._step == _GREETED else None if self._waiting is None else self._waiting[2]
         if since_us is not None:
-            if now_us - since_us > ANSWER_US:
+            most_us = ANSWER_US if self._step >= _REPORTING else SETUP_US
+            if now_us - since_us > most_us:
                 what = "its greeting" if self._waiting is None else "an answer to " + llrp.REQUESTS[self._waiting[0]]
-                self.fault = f"found no message for {ANSWER_US // 1_000_000} s, expected {what}; check cable and reader"
+                self.fault = f"found no answer for {most_us // 1_000_000} s, expected {what}; check cable and reader"
             return b""
         if self._step == _READING:
             return self._asked(llrp.GET_CONFIG, now_us) if now_us >= self._next_us else b""
@@ -219,4 +223,5 @@ _STEPS = (
     0, llrp.GET_CAPABILITIES, llrp.SET_CONFIG, llrp.DELETE_ROSPEC, llrp.ADD_ROSPEC, llrp.ENABLE_ROSPEC, llrp.START_ROSPEC,
 )  # fmt: skip
 _GREETED, _READING, _ENDED = 0, len(_STEPS), len(_STEPS) + 1
+_REPORTING = _STEPS.index(llrp.ENABLE_ROSPEC)
 _END_OF_ROSPEC = 1

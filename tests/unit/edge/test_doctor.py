@@ -13,11 +13,12 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
+from support.edge.llrp import Portal, Reading, running
 from whenabouts_edge.cli import main
 from whenabouts_edge.config.load import parse
 from whenabouts_edge.config.options import load
 from whenabouts_edge.health import facts
-from whenabouts_edge.health.doctor import doctor
+from whenabouts_edge.health.doctor import doctor, examine_network
 from whenabouts_edge.health.findings import (
     BEGIN_US,
     RESERVE_BYTES,
@@ -380,3 +381,26 @@ def test_the_command_ends_well_when_nothing_needs_a_look(tmp_path, monkeypatch):
     config.write_text(reader_lines("p"))
     result = CliRunner().invoke(doctor, ["--config", str(config)])
     assert (result.exit_code, result.stdout) == (0, "fine  disk: fine\n")
+
+
+def test_readers_on_the_network_are_asked_or_the_agent_is(tmp_path):
+    """Without an agent the greeting is tried; with one its status is repeated, as a second client would be refused."""
+    head = 'site="s"\ngateway="g"\n[[reader]]\nname="p"\nkind="llrp"\nhost="127.0.0.1"\nport={}\n'
+    head += '[[reader]]\nname="d"\nkind="zebra"\ntopic="readers/d"\n'
+    portal = Portal()
+    with running(portal):
+        config = parse(head.format(portal.port))
+        [answers, silent] = examine_network(config, None)
+        assert (answers.area, answers.found) == ("reader p", f"llrp://127.0.0.1:{portal.port}, answers")
+        assert silent.found == "mqtt://readers/d; not checked, as the agent does not run"
+        with Reading(portal.port) as reading:
+            reading.wait("held", lambda: len(reading.readings) > 0)
+            [held, _] = examine_network(config, None)
+            assert "another client holds the reader" in held.found
+            assert held.fix
+    [gone, _] = examine_network(config, None)
+    assert "nobody listens there" in gone.found
+    status = {"readers": {"p": ("lost", "found no answer"), "d": ("reading", "")}}
+    [lost, reads] = examine_network(config, status)
+    assert (lost.found, lost.fine) == ("found no answer", False)
+    assert (reads.found, reads.fine) == ("mqtt://readers/d, the agent says: reading", True)

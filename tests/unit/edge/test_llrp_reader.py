@@ -8,9 +8,8 @@ import threading
 import pytest
 
 from support.edge.llrp import Cable, Portal, Reading, now_us, running
-from whenabouts_edge.readers.opening import open_reader
 from whenabouts_edge.readers.port import PortError
-from whenabouts_edge.readers.tcp import TcpDevice
+from whenabouts_edge.readers.tcp import TcpDevice, open_tcp
 from whenabouts_hardware.network import llrp_dialogue
 
 SETUP = [
@@ -161,7 +160,7 @@ def test_a_pulled_cable_is_noticed_and_the_reader_read_again(quick):
         state = reading.thread.reader_state
         reading.wait("before", lambda: len(reading.readings) > 20)
         cable.frozen = True
-        reading.wait("noticed", lambda: "found no message for 1 s" in state.problem)
+        reading.wait("noticed", lambda: "found no answer for 1 s" in state.problem)
         lost_us = now_us()
         before = cable.connections
         cable.frozen = False
@@ -235,9 +234,9 @@ def test_nobody_there_is_said():
     with socket.create_server(("127.0.0.1", 0)) as server:
         free = server.getsockname()[1]
     with pytest.raises(PortError, match="nobody listens there; check host and port"):
-        open_reader(f"llrp://127.0.0.1:{free}", 0)
+        open_tcp(f"llrp://127.0.0.1:{free}")
     with pytest.raises(PortError, match="no machine has this name"):
-        open_reader("llrp://reader.invalid:5084", 0)
+        open_tcp("llrp://reader.invalid:5084")
 
 
 def test_a_connection_counts_what_waits_and_says_when_it_ends():

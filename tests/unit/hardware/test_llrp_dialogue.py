@@ -5,7 +5,7 @@ from llrpkit.protocol import messages, params
 
 from whenabouts_hardware.network import llrp_messages as llrp
 from whenabouts_hardware.network.llrp_decoder import LlrpDecoder
-from whenabouts_hardware.network.llrp_dialogue import ANSWER_US, PARTING_US, PROBE_US, LlrpDialogue
+from whenabouts_hardware.network.llrp_dialogue import ANSWER_US, PARTING_US, PROBE_US, SETUP_US, LlrpDialogue
 from whenabouts_hardware.network.llrp_status import status_text
 
 MS = 1000
@@ -125,11 +125,12 @@ def test_silence_ends_the_connection(stage):
     elif stage == "request":
         talk.greets()
     talk.asks()
-    talk.now_us += ANSWER_US
+    most_us = ANSWER_US if stage == "probe" else SETUP_US
+    talk.now_us += most_us
     assert (talk.asks(), talk.dialogue.fault) == (None, "")
     talk.now_us += 1
     assert talk.asks() is None
-    assert "found no message for 5 s" in talk.dialogue.fault
+    assert f"found no answer for {most_us // 1_000_000} s" in talk.dialogue.fault
 
 
 def test_lost_reports_and_antennas_begin_the_scan_anew():
