@@ -22,6 +22,7 @@ from whenabouts_edge.config.settings import Config, GroupConfig, ReaderConfig
 from whenabouts_edge.flash import identity
 from whenabouts_edge.flash.boards import BoardFacts
 from whenabouts_edge.flash.ports import Ports
+from whenabouts_hardware.readers.catalogue import NETWORK_MODULES
 
 SEGMENT_BYTES = 32768  # of the flash log: eight blocks of flash
 _WIFI_ENVIRONMENT, _BROKER_ENVIRONMENT = "WHENABOUTS_WIFI_PASSWORD", "WHENABOUTS_BROKER_PASSWORD"
@@ -184,6 +185,10 @@ class _Provisioning:
         return made
 
     def _reader(self, number: int, reader: ReaderConfig) -> dict[str, Any]:
+        if reader.kind in NETWORK_MODULES:
+            problem = f"kind: found {reader.kind}, expected a reader on a serial line: boards read no others"
+            self._mistake("reader", number, "kind", problem)
+            return {}
         port, mistakes = self._ports.take(reader.port, reader.name)
         for mistake in mistakes:
             self._mistake("reader", number, "port", mistake)

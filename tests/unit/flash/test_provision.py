@@ -52,6 +52,16 @@ def test_the_facts_of_every_board_are_whole(name):
     assert facts.flash_log_segments * 32768 < facts.flash_bytes
 
 
+@pytest.mark.parametrize("name", ["pico_w", "unix"])
+def test_readers_on_a_network_are_for_gateways(name):
+    """A board reads serial lines; the line of the kind is named."""
+    text = FINE.replace('"m6e"', '"llrp"').replace('port = "uart0"', 'host = "192.168.1.20"')
+    assert (
+        "edge.toml:9: [reader] kind: found llrp, expected a reader on a serial line: boards read no others"
+        in mistakes(text, board(name))
+    )
+
+
 def test_for_an_unknown_board_the_known_ones_are_listed():
     """Found, expected."""
     with pytest.raises(UnknownBoard, match="found 'pico', expected one of esp32, pico_w, simulated, unix"):
