@@ -60,7 +60,8 @@ class HttpListener:
         self._ready: deque[Chunk] = deque()
         self._connections: dict[int, _Connection] = {}
         try:
-            self._server = socket.create_server((place.hostname or "", place.port or 80))
+            family = socket.AF_INET6 if ":" in (place.hostname or "") else socket.AF_INET
+            self._server = socket.create_server((place.hostname or "", place.port or 80), family=family)
         except OSError as error:
             raise PortError(f"port {url}: cannot listen there, found {error.strerror}; correct listen") from error
         self._server.setblocking(False)

@@ -18,9 +18,11 @@ from whenabouts_edge.config.settings import BrokerConfig
 from whenabouts_edge.mqtt_client import MakeClient, connect, made, unusable
 from whenabouts_edge.readers.port import POLL_MS, Chunk, PortError, Sent
 from whenabouts_hardware.network.documents import MESSAGE_BYTES_MAX, message
+from whenabouts_protocol.logs import Log
 
 CONNECT_NS = 5_000_000_000
-READY_MAX = 1000  # messages that one turn may bring
+
+log = Log(__name__)
 
 
 class MqttListener:
@@ -44,7 +46,7 @@ class MqttListener:
             PortError: there is no connection, or the broker refuses the topic.
         """
         self.name = f"mqtt:{topic}"
-        self.retained = 0
+        self.left_out = 0  # messages that are retained or too long
         self._topic = topic
         self._monotonic_ns, self._poll_s = monotonic_ns, poll_ms / 1000
         self._empty_ns = self._opened_ns = monotonic_ns()
@@ -113,7 +115,16 @@ class MqttListener:
         self._subscribed = True
 
     def _message(self, client: Any, _userdata: Any, received: mqtt.MQTTMessage) -> None:
-        if received.retain:
-            self.retained += 1
-        elif len(self._ready) < READY_MAX and len(received.payload) <= MESSAGE_BYTES_MAX and not client.too_long:
+        if received.retain or client.too_long or len(received.payload) > MESSAGE_BYTES_MAX:
+            if not self.left_out:
+                why = (
+                    "it is retained, of an unknown time"
+                    if received.retain
+                    else f"longer than {MESSAGE_BYTES_MAX} bytes"
+                )
+                log.warning(
+                    "reader.left_out", f"a message is left out, later ones are only counted: {why}", port=self.name
+                )
+            self.left_out += 1
+        else:
             self._ready.append(Chunk(message(bytes(received.payload)), self._empty_ns, self._monotonic_ns()))

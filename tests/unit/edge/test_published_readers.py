@@ -165,6 +165,8 @@ def test_connections_are_limited_and_the_reader_still_gets_through():
 
 def test_an_address_that_cannot_be_used_is_said(url, tmp_path):
     """Taken, or of another machine; a token that is not there."""
+    with HttpListener("http://[::1]:0/", None) as listener:
+        assert listener.address[0] == "::1"
     with HttpListener(url, None), pytest.raises(PortError, match="cannot listen there"):
         HttpListener(url, None)
     with pytest.raises(PortError, match="cannot listen there"):
@@ -191,7 +193,7 @@ def publisher(port):
 
 
 @pytest.mark.parametrize(("kind", "event"), [("impinj", impinj), ("zebra", zebra)])
-def test_published_events_become_readings_with_the_true_time_in_them(broker, kind, event):
+def test_published_events_become_readings_with_the_true_time_in_them(broker, kind, event, caplog):
     """A retained message is as old as nobody knows, and left out."""
     client = publisher(broker.port)
     topic = f"readers/{kind}"
@@ -204,6 +206,7 @@ def test_published_events_become_readings_with_the_true_time_in_them(broker, kin
             client.publish(topic, text(event(number)), 1).wait_for_publish(WAIT_S)
         client.publish(topic, b"no JSON", 1)
         listening.wait("readings", lambda: len(listening.readings) == 20)
+    assert "it is retained, of an unknown time" in caplog.text
     client.publish(topic, b"", 1, retain=True).wait_for_publish(WAIT_S)
     client.disconnect()
     client.loop_stop()
