@@ -1,6 +1,6 @@
 """Collects the facts for the findings: devices, users, services, the broker's answer, the disk.
 
-Changes nothing, and opens no port: opening a port resets many boards. It logs in at the broker under a different client
+Changes nothing, and opens no serial port: opening one resets many boards. It logs in at the broker under a different client
 name, so that a running agent keeps its connection.
 """
 
