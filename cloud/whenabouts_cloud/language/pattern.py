@@ -18,20 +18,21 @@ class Pattern(PatternParts):
     """Events in an order within a window: the parts, with the conversions from text and to a plan."""
 
     @staticmethod
-    def parse(text: str, unit_us: int = 1) -> "Pattern":
+    def parse(text: str, unit_us: int | None = 1, any_key: bool = False) -> "Pattern":
         """Parse a text such as "SEQ(A, B, !C, D) WITHIN 40"; types may have any names.
 
-        A window without a unit counts in `unit_us` microseconds.
+        A window without a unit counts in `unit_us` microseconds; with None it needs a unit, as in rules. With `any_key` PER
+        may name anything, which `key` of the pattern then holds.
 
         Raises:
             ValueError: unit_us is not a number of microseconds.
             RuleError: the text has mistakes; each with line and column.
         """
-        if not isinstance(unit_us, int) or unit_us < 1:
+        if unit_us is not None and (not isinstance(unit_us, int) or unit_us < 1):
             raise ValueError(f"unit_us: found {unit_us!r}, expected a whole number of microseconds, 1 or more")
         mistakes: list[Mistake] = []
         tree = tree_of(Part(text), "pattern", text, mistakes)
-        pattern = None if tree is None else read_pattern(tree, Notes(mistakes), lambda _: None, unit_us)
+        pattern = None if tree is None else read_pattern(tree, Notes(mistakes), lambda _: None, unit_us, any_key)
         if pattern is None or mistakes:
             raise RuleError("pattern", mistakes)
         return pattern
@@ -46,8 +47,8 @@ class Pattern(PatternParts):
 
 
 def read_pattern(
-    tree: Any, notes: Notes, check_type: Callable[[Token], Any], unit_us: int | None = None
+    tree: Any, notes: Notes, check_type: Callable[[Token], Any], unit_us: int | None = None, any_key: bool = False
 ) -> Pattern | None:
     """Read the pattern of a tree, or return None with notes; the arguments are those of `read_parts`."""
-    parts = read_parts(tree, notes, check_type, unit_us)
+    parts = read_parts(tree, notes, check_type, unit_us, any_key)
     return None if parts is None else Pattern(**vars(parts))

@@ -35,11 +35,13 @@ _KINDS = {
 }  # fmt: skip
 
 
-def read_parts(tree: Any, notes: Notes, check_type: Callable[[Token], Any], unit_us: int | None) -> PatternParts | None:
+def read_parts(
+    tree: Any, notes: Notes, check_type: Callable[[Token], Any], unit_us: int | None, any_key: bool = False
+) -> PatternParts | None:
     """Read the parts of a pattern from its tree, or return None with notes.
 
     `check_type` notes mistakes in the name of a type; `unit_us` is the unit of a window without one, None if a unit is
-    required.
+    required; with `any_key` PER may name anything, else only the key of readings.
     """
     before = len(notes.mistakes)
     group, span, *options = tree.children
@@ -60,7 +62,7 @@ def read_parts(tree: Any, notes: Notes, check_type: Callable[[Token], Any], unit
     chosen = {kind: str(option.data) for kind, option in given.items()}
     mode = cast(Mode, chosen.get(_MODE, "certain"))
     probability = confidence(given[_MODE].children[0], notes) if mode == "over" else None
-    _per(given.get(_PER), notes)
+    key = _key(given.get(_PER), any_key, notes)
     emit, skip = chosen.get(_EMIT, "sure"), chosen.get("SKIP", "none")
     if emit == "arrival" and skip != "none":
         notes.add(given["SKIP"], "found SKIP with ON ARRIVAL, expected WHEN SURE: skipped matches are known only then")
@@ -77,6 +79,7 @@ def read_parts(tree: Any, notes: Notes, check_type: Callable[[Token], Any], unit
         skip=cast(Any, skip),
         emit=cast(Any, emit),
         per_key=chosen.get(_PER) != "across",
+        key=key,
     )
     return _compilable(pattern, group, conditions, notes)
 
@@ -119,10 +122,13 @@ def _plain(number: Token, notes: Notes, unit_us: int | None) -> int | None:
     return None
 
 
-def _per(option: Any, notes: Notes) -> None:
-    if option is not None and option.data == "per" and option.children[0] != "key":
-        name = option.children[0]
+def _key(option: Any, any_key: bool, notes: Notes) -> str:
+    if option is None or option.data != "per":
+        return "key"
+    name = option.children[0]
+    if name != "key" and not any_key:
         notes.add(name, f"found PER {name}, expected PER key, or ACROSS KEYS for events of any keys")
+    return str(name)
 
 
 class _Elements:

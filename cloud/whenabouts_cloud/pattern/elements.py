@@ -109,7 +109,8 @@ class PatternParts:
     """Events in an order within a window, microseconds; `where` are conditions that must all hold. See `Pattern`.
 
     `select`: every combination, or only those in which no event between two neighbours could replace the later one (`next`),
-    or in which no event lies between them at all (`strict`). `emit`: when a match is emitted.
+    or in which no event lies between them at all (`strict`). `emit`: when a match is emitted. `key`: what events of a match
+    share, with `per_key`; in rules always the key of readings.
     """
 
     root: Seq | And | Or
@@ -122,6 +123,7 @@ class PatternParts:
     skip: Skip = "none"
     emit: Emit = "sure"
     per_key: bool = True
+    key: str = "key"
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -150,7 +152,7 @@ class PatternParts:
         parts = [
             self.root.text(),
             f"WITHIN {'< ' if self.strict_window else ''}{self.window_us} us",
-            "PER key" if self.per_key else "ACROSS KEYS",
+            f"PER {self.key}" if self.per_key else "ACROSS KEYS",
             "" if self.mode == "certain" else mode,
             f"WHERE {' AND '.join(_bracketed(x) for x in self.where)}" if self.where else "",
             "" if self.select == "any" else self.select.upper(),
