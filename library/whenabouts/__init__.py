@@ -1,6 +1,7 @@
 """Readings whose clocks cannot be trusted, in the frames that you have: pandas, Polars, PyArrow, DuckDB, Spark.
 
     correlate            pairs of two frames that happened close to each other, as surely as you ask
+    detect               rows of one frame that happened in an order, or did not
     interval             from timestamps and an error to the times between which each reading surely happened
     read_landing         the readings of a landing, from a folder or a bucket
     epc                  the name that a tag's EPC memory holds
@@ -20,15 +21,17 @@ if TYPE_CHECKING:
     from whenabouts.frames.kinds import FrameError
     from whenabouts.intervals import interval
     from whenabouts.landings import read_landing
+    from whenabouts.matches import detect
     from whenabouts.pairs import correlate
     from whenabouts_cloud.epc.tag_names import EpcError, EpcName, epc
 
-__all__ = ["EpcError", "EpcName", "FrameError", "correlate", "epc", "interval", "read_landing"]
+__all__ = ["EpcError", "EpcName", "FrameError", "correlate", "detect", "epc", "interval", "read_landing"]
 
 _HOMES = {
     "FrameError": "whenabouts.frames.kinds",
     "interval": "whenabouts.intervals",
     "read_landing": "whenabouts.landings",
+    "detect": "whenabouts.matches",
     "correlate": "whenabouts.pairs",
     "EpcError": "whenabouts_cloud.epc.tag_names",
     "EpcName": "whenabouts_cloud.epc.tag_names",

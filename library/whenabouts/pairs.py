@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 
 from whenabouts.frames.kinds import FrameError, Given, given, same_kind
+from whenabouts.frames.rows import PROBABILITY, named_rows, once_each
 from whenabouts.frames.times import times
 from whenabouts_cloud.pattern.condition import Condition
 
 Frame = TypeVar("Frame")
-PROBABILITY = "probability"
 
 
 def correlate(a: Frame, b: Frame, condition: str | Condition, on: str | list[str] | None = None) -> Frame:
@@ -86,10 +86,7 @@ def new_names(a: list[str], b: list[str]) -> tuple[dict[str, str], dict[str, str
         {one: f"{one}{suffix}" if one in other or one in taken else one for one in own}
         for own, other, suffix in ((a, b, "_a"), (b, a, "_b"))
     )
-    every = [*renamed[0].values(), *renamed[1].values()]
-    twice = sorted({one for one in every if every.count(one) > 1})
-    if twice:
-        raise FrameError(f"a and b: found columns that would both be called {twice[0]!r}; rename one of them")
+    once_each([*renamed[0].values(), *renamed[1].values()], "a and b", "rename one of them")
     return renamed[0], renamed[1]
 
 
@@ -102,14 +99,9 @@ def _pairs(
     assert b.rows is not None
     codes = _codes(a.rows, b.rows, keys) if keys else (None, None)
     i, j, probability = arrays(*times(a), *times(b), condition, *codes, probability=True)
-    made = [_taken(side, at, names) for side, at, names in ((a.rows, i, renamed[0]), (b.rows, j, renamed[1]))]
+    made = [named_rows(side, at, names) for side, at, names in ((a.rows, i, renamed[0]), (b.rows, j, renamed[1]))]
     series = nw.new_series(PROBABILITY, probability, nw.Float64(), backend=a.rows.implementation)
     return nw.concat([*made, series.to_frame()], how="horizontal")
-
-
-def _taken(rows: "nw.DataFrame[Any]", at: Any, names: dict[str, str]) -> "nw.DataFrame[Any]":
-    taken: nw.DataFrame[Any] = rows[at]
-    return nw.maybe_reset_index(taken).rename(names)
 
 
 def _codes(a: "nw.DataFrame[Any]", b: "nw.DataFrame[Any]", keys: list[str]) -> tuple[Any, Any]:

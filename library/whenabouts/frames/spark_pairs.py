@@ -15,26 +15,32 @@ Names = dict[str, str]
 
 def joined(a: Given, b: Given, condition: Condition, keys: list[str], renamed: tuple[Names, Names]) -> Any:
     """The pairs as a frame with the renamed columns. Nulls and wrong ends of times raise when Spark computes them."""
-    from pyspark.sql.utils import is_remote
-
     from whenabouts_cloud.spark.native import timing_join
 
-    if type(a.native).__module__.startswith("pyspark.sql.connect") and not is_remote():
-        raise FrameError(
-            f"{a.name}: found a frame of a Spark Connect session that PySpark's functions do not know, expected one of "
-            "pyspark.sql.SparkSession.builder.remote(...)"
-        )
-    sides = [_with_times(side) for side in (a, b)]
+    known_session(a)
+    sides = [with_times(side) for side in (a, b)]
     pairs = timing_join(sides[0], sides[1], condition, stamps=(LOW, HIGH), keys=keys)
     wanted = [
-        pairs[_quoted(f"{prefix}_{own}")].alias(name)
+        pairs[quoted(f"{prefix}_{own}")].alias(name)
         for prefix, names in zip("ab", renamed, strict=True)
         for own, name in names.items()
     ]
     return pairs.select(*wanted, "probability")
 
 
-def _with_times(side: Given) -> Any:
+def known_session(side: Given) -> None:
+    """Raise FrameError for a frame of a session that PySpark's functions do not know."""
+    from pyspark.sql.utils import is_remote
+
+    if type(side.native).__module__.startswith("pyspark.sql.connect") and not is_remote():
+        raise FrameError(
+            f"{side.name}: found a frame of a Spark Connect session that PySpark's functions do not know, expected one of "
+            "pyspark.sql.SparkSession.builder.remote(...)"
+        )
+
+
+def with_times(side: Given) -> Any:
+    """The frame with the columns LOW and HIGH, the times of each row as microseconds."""
     from pyspark.sql import functions as F
 
     kinds = dict(side.native.dtypes)
@@ -52,13 +58,13 @@ def _microseconds(side: Given, name: str, kind: str) -> "Column":
     """A column as microseconds. Timestamps without a zone count as UTC."""
     from pyspark.sql import functions as F
 
-    column: Column = side.native[_quoted(name)]
+    column: Column = side.native[quoted(name)]
     if kind in ("tinyint", "smallint", "int", "bigint"):
         return column.cast("bigint")
     if kind == "timestamp":
         return F.unix_micros(column)
     if kind == "timestamp_ntz":
-        return F.expr(f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {_quoted(name)})")
+        return F.expr(f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {quoted(name)})")
     if kind == "date":
         return F.unix_date(column).cast("bigint") * DAY_US
     raise FrameError(
@@ -66,5 +72,6 @@ def _microseconds(side: Given, name: str, kind: str) -> "Column":
     )
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name of a column as Spark's expressions take it, whatever characters it has."""
     return "`" + name.replace("`", "``") + "`"

@@ -45,16 +45,16 @@ def times(frame: Given) -> Times:
     """
     assert frame.rows is not None
     begin, end = columns_of(frame.columns, frame.name)
-    low = _microseconds(frame, begin, up=False)
+    low = microseconds_of(frame, begin, up=False)
     if low.null_count:
         raise FrameError(
             f"{frame.name}: found {low.null_count} nulls in {begin}, expected a time in each row; leave those rows out"
         )
     t_min = low.to_numpy(zero_copy_only=False)
     if end == begin:
-        t_max = _microseconds(frame, end, up=True).to_numpy(zero_copy_only=False) if _is_fine(frame, begin) else t_min
+        t_max = microseconds_of(frame, end, up=True).to_numpy(zero_copy_only=False) if _is_fine(frame, begin) else t_min
         return t_min, t_max
-    high = _microseconds(frame, end, up=True)
+    high = microseconds_of(frame, end, up=True)
     t_max = (pc.coalesce(high, low) if high.null_count else high).to_numpy(zero_copy_only=False)
     wrong = np.flatnonzero(t_max < t_min)
     if len(wrong):
@@ -72,7 +72,7 @@ def _is_fine(frame: Given, name: str) -> bool:
     return getattr(kind, "time_unit", None) == "ns"
 
 
-def _microseconds(frame: Given, name: str, up: bool) -> pa.Array:
+def microseconds_of(frame: Given, name: str, up: bool = False) -> pa.Array:
     """A column as int64 of microseconds, nulls as they are."""
     assert frame.rows is not None
     column: Any = frame.rows[name].to_arrow()
