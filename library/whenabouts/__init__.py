@@ -2,6 +2,7 @@
 
     correlate            pairs of two frames that happened close to each other, as surely as you ask
     detect               rows of one frame that happened in an order, or did not
+    verdicts             conditions that held at one moment in several places, certainly or possibly
     interval             from timestamps and an error to the times between which each reading surely happened
     read_landing         the readings of a landing, from a folder or a bucket
     epc                  the name that a tag's EPC memory holds
@@ -23,15 +24,17 @@ if TYPE_CHECKING:
     from whenabouts.landings import read_landing
     from whenabouts.matches import detect
     from whenabouts.pairs import correlate
+    from whenabouts.verdicts import verdicts
     from whenabouts_cloud.epc.tag_names import EpcError, EpcName, epc
 
-__all__ = ["EpcError", "EpcName", "FrameError", "correlate", "detect", "epc", "interval", "read_landing"]
+__all__ = ["EpcError", "EpcName", "FrameError", "correlate", "detect", "epc", "interval", "read_landing", "verdicts"]
 
 _HOMES = {
     "FrameError": "whenabouts.frames.kinds",
     "interval": "whenabouts.intervals",
     "read_landing": "whenabouts.landings",
     "detect": "whenabouts.matches",
+    "verdicts": "whenabouts.verdicts",
     "correlate": "whenabouts.pairs",
     "EpcError": "whenabouts_cloud.epc.tag_names",
     "EpcName": "whenabouts_cloud.epc.tag_names",

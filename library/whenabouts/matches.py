@@ -1,24 +1,13 @@
 """Rows of a frame that happened in an order, or did not, as surely as one asks."""
 
-from typing import Any, NamedTuple, TypeVar
+from typing import TypeVar
 
-import narwhals as nw
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from whenabouts.frames.kinds import FrameError, Given, given
-from whenabouts.frames.numbers import numbers
-from whenabouts.frames.rows import PROBABILITY, named_rows, once_each, suffix
-from whenabouts.frames.times import BEGIN, END, times
+from whenabouts.frames.kinds import given
+from whenabouts.frames.times import times
+from whenabouts.sequences.matching import layout_of, matched, relevant
 from whenabouts_cloud.language.pattern import Pattern
-from whenabouts_cloud.pattern.expressions import split_column
-from whenabouts_cloud.pattern.plan import TIME_LIMIT
 
 Frame = TypeVar("Frame")
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 def detect(events: Frame, pattern: str | Pattern, stream: str = "stream") -> Frame:
@@ -48,123 +37,10 @@ def detect(events: Frame, pattern: str | Pattern, stream: str = "stream") -> Fra
     side = given(events, "events")
     layout = layout_of(side, wanted, stream)
     if side.kind == "spark":
-        from whenabouts.frames.spark_matches import detected
+        from whenabouts.sequences.spark_task import detected
 
         result: Frame = detected(side, wanted, layout)
     else:
         used = relevant(side, layout)
         result = side.back(matched(used, wanted, layout, *times(used)))
     return result
-
-
-class Layout(NamedTuple):
-    """Which columns of the events are what. names: for each place of a match the new name of each of its columns."""
-
-    stream: str
-    key: str | None
-    types: tuple[str, ...]
-    names: tuple[dict[str, str], ...]
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns of the result."""
-        return [*([self.key] if self.key else []), *(new for one in self.names for new in one.values()), PROBABILITY]
-
-
-def layout_of(side: Given, pattern: Pattern, stream: str) -> Layout:
-    """Where the frame has what the pattern asks for.
-
-    Raises:
-        FrameError: a column is missing, two of the result would have one name, or the pattern needs vector clocks.
-    """
-    if pattern.mode == "causal":
-        raise FrameError(
-            "pattern: found CAUSAL, expected CERTAIN, POSSIBLE or OVER: a frame of events has no vector clocks"
-        )
-    key = pattern.key if pattern.per_key else None
-    for name, what in ((stream, "stream"), (key, "PER")):
-        if name is not None and name not in side.columns:
-            raise FrameError(f"{what}: found {name!r}, expected a column of events: {', '.join(side.columns[:20])}")
-    own = [name for name in side.columns if name != key]
-    names = tuple({name: f"{name}_{suffix(place)}" for name in own} for place in pattern.names)
-    layout = Layout(stream, key, pattern.types, names)
-    once_each(layout.columns, "events", "name the events of the pattern otherwise, or rename one of them")
-    for column in pattern.plan(pattern.types).attributes:
-        _source(side, column)
-    return layout
-
-
-def relevant(side: Given, layout: Layout) -> Given:
-    """The events whose type the pattern names, and that have a key."""
-    assert side.rows is not None
-    kind = side.rows.schema[layout.stream]
-    if not isinstance(kind, nw.String | nw.Categorical | nw.Enum | nw.Unknown):
-        raise FrameError(f"events: found {kind} in {layout.stream}, expected the names of types as text")
-    wanted = nw.col(layout.stream).cast(nw.String).is_in(list(layout.types))
-    if layout.key is not None:
-        wanted = wanted & ~nw.col(layout.key).is_null()
-    return side._replace(rows=nw.maybe_reset_index(side.rows.filter(wanted)))
-
-
-def matched(side: Given, pattern: Pattern, layout: Layout, t_min: Ints, t_max: Ints) -> "nw.DataFrame[Any]":
-    """The matches among relevant events as a frame with the columns of the layout."""
-    from whenabouts_cloud.cep.methods import detected
-
-    rows = side.rows
-    assert rows is not None
-    if len(rows) and (int(t_min.min()) <= -TIME_LIMIT or int(t_max.max()) >= TIME_LIMIT):
-        raise FrameError(
-            f"events: found times from {t_min.min()} to {t_max.max()} us, expected less than 2^60 from 1970"
-        )
-    types = _codes_of(rows[layout.stream].cast(nw.String), layout.types)
-    keys = np.zeros(len(rows), np.int64) if layout.key is None else _key_codes(rows[layout.key])
-    plan = pattern.plan(layout.types)
-    attributes = {name: _condition_numbers(side, name, t_min, t_max) for name in plan.attributes}
-    found, probability = detected(plan, layout.types, types, keys, t_min, t_max, attributes)
-    order = np.lexsort(found.T[::-1])
-    return _frame(rows, layout, found[order], probability[order])
-
-
-def _frame(rows: "nw.DataFrame[Any]", layout: Layout, found: Ints, probability: Floats) -> "nw.DataFrame[Any]":
-    parts = []
-    if layout.key is not None:
-        parts.append(named_rows(rows, found.max(axis=1, initial=-1), {layout.key: layout.key}))
-    parts += [named_rows(rows, found[:, place], names) for place, names in enumerate(layout.names)]
-    values = (
-        [None if np.isnan(one) else one for one in probability.tolist()] if np.isnan(probability).any() else probability
-    )
-    series = nw.new_series(PROBABILITY, values, nw.Float64(), backend=rows.implementation)
-    return nw.concat([*parts, series.to_frame()], how="horizontal")
-
-
-def _codes_of(column: "nw.Series[Any]", names: tuple[str, ...]) -> Ints:
-    found = pc.index_in(_array(column).cast(pa.string()), value_set=pa.array(names, pa.string()))
-    codes: Ints = found.to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes
-
-
-def _key_codes(column: "nw.Series[Any]") -> Ints:
-    codes: Ints = _array(column).dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes
-
-
-def _array(column: "nw.Series[Any]") -> Any:
-    array: Any = column.to_arrow()
-    array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-
-
-def _source(side: Given, column: str) -> str:
-    """The column of the frame that a condition reads."""
-    name, _ = split_column(column)
-    for own in (name, name.removeprefix("attrs.")):
-        if own in side.columns or own in (BEGIN, END):
-            return own
-    raise FrameError(f"WHERE: found {name!r}, expected a column of events: {', '.join(side.columns[:20])}")
-
-
-def _condition_numbers(side: Given, column: str, t_min: Ints, t_max: Ints) -> Floats:
-    source, word = _source(side, column), split_column(column)[1]
-    if source in (BEGIN, END):
-        return (t_min if source == BEGIN else t_max).astype(np.float64)
-    return numbers(side, source, word)

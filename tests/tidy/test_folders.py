@@ -51,7 +51,8 @@ FLOORS = {
     ],
     "whenabouts": [
         "frames",
-        "intervals landings pairs",
+        "sequences states",
+        "intervals landings matches pairs verdicts",
     ],
     "whenabouts_edge": [
         "backoff clock events group replace_file trace",

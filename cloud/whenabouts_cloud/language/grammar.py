@@ -1,7 +1,7 @@
 """Parses text to a tree, or reports its first syntax error: place, found text and expected text.
 
-One grammar with two start symbols: `start` is a declaration of a rule file, `pattern` the body of a rule about events in an
-order.
+One grammar with three start symbols: `start` is a declaration of a rule file, `pattern` the body of a rule about events in
+an order, `verdict` that of one about states without what concerns streams.
 """
 
 import functools
@@ -13,7 +13,7 @@ from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedToken
 
 from whenabouts_cloud.language.errors import Mistake
 
-Start = Literal["start", "pattern"]
+Start = Literal["start", "pattern", "verdict"]
 
 TOO_DEEP = "hundreds of parts inside each other, expected fewer"
 MAX_DIGITS = 32  # of a number: a limit in years takes 18 as microseconds
@@ -86,7 +86,7 @@ def without_comments(text: str) -> str:
 @functools.cache
 def _grammar() -> Lark:
     text = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=False, start=["start", "pattern"])
+    return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=False, start=["start", "pattern", "verdict"])
 
 
 def _expected_after(text: str, beginning: Start) -> set[str]:

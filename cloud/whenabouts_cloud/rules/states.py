@@ -7,10 +7,13 @@ from typing import Any, Literal, NamedTuple, cast
 
 from lark import Token
 
+from whenabouts_cloud.language.errors import Mistake, RuleError
+from whenabouts_cloud.language.grammar import Part, tree_of
 from whenabouts_cloud.language.timing import Notes, UnreadableError
 from whenabouts_cloud.rules.state_predicate import (
     TURNED,
     AllOf,
+    Alternative,
     AnyOf,
     AtLeast,
     Comparison,
@@ -46,6 +49,35 @@ class GlobalState(NamedTuple):
     causal: bool
 
 
+class Verdict(NamedTuple):
+    """A question about a whole set of states: needs no windows, no group and no time at which it is answered."""
+
+    modality: Modality
+    predicate: Predicate
+    causal: bool
+
+    @staticmethod
+    def parse(text: str) -> "Verdict":
+        """Parse a text such as "DEFINITELY dock.anybody AND door.anybody"; streams may have any names.
+
+        Raises:
+            RuleError: the text has mistakes; each with line and column.
+        """
+        mistakes: list[Mistake] = []
+        tree = tree_of(Part(text), "verdict", text, mistakes)
+        if tree is not None:
+            modality, holds, *causal = cast(Any, tree.children)
+            notes = Notes(mistakes)
+            predicate = _Reader(notes, lambda _: None).read(holds, 1)
+            if predicate is not None:
+                verdict = Verdict(cast(Modality, str(modality.data)), predicate, bool(causal))
+                _check_streams(streams_of(predicate), holds, notes)
+                _check_alternatives(predicate, verdict.modality == "definitely", holds, notes)
+                if not mistakes:
+                    return verdict
+        raise RuleError("verdict", mistakes)
+
+
 def read_global_state(tree: Any, notes: Notes, check_stream: Callable[[Token], Any]) -> GlobalState | None:
     """Read the body of a tree, or return None with notes; `check_stream` notes mistakes in the name of a stream."""
     before = len(notes.mistakes)
@@ -67,8 +99,7 @@ def read_global_state(tree: Any, notes: Notes, check_stream: Callable[[Token], A
     if predicate is None or len(notes.mistakes) > before:
         return None
     streams = streams_of(predicate)
-    if len(streams) > MAX_STATE_STREAMS:
-        notes.add(holds, f"found {len(streams)} streams, expected at most {MAX_STATE_STREAMS}")
+    _check_streams(streams, holds, notes)
     windows = _windows(widths, streams, notes)
     default = "eager" if certain and in_window is None else "patient"
     state = GlobalState(
@@ -114,20 +145,32 @@ def _width(number: Token, notes: Notes) -> int:
     return int(number)
 
 
-def _check_cost(state: GlobalState, holds: Any, widths: Any, notes: Notes) -> None:
+def _check_streams(streams: tuple[str, ...], holds: Any, notes: Notes) -> None:
+    if len(streams) > MAX_STATE_STREAMS:
+        notes.add(holds, f"found {len(streams)} streams, expected at most {MAX_STATE_STREAMS}")
+
+
+def _check_alternatives(predicate: Predicate, by_runs: bool, holds: Any, notes: Notes) -> list[Alternative] | None:
     try:
-        parts = alternatives(state.predicate)
+        parts = alternatives(predicate)
     except ValueError as error:
         notes.add(holds, str(error))
+        return []
+    if by_runs and parts is None:
+        notes.add(
+            holds,
+            "found DEFINITELY of streams compared with each other, expected POSSIBLY, or DEFINITELY IN WINDOW, which "
+            "may report what never happened: only local predicates of single gateways can be definite",
+        )
+    return parts
+
+
+def _check_cost(state: GlobalState, holds: Any, widths: Any, notes: Notes) -> None:
+    by_runs = state.modality == "definitely" and not state.in_window
+    parts = _check_alternatives(state.predicate, by_runs, holds, notes)
+    if by_runs:
         return
-    if state.modality == "definitely" and not state.in_window:
-        if parts is None:
-            notes.add(
-                holds,
-                "found DEFINITELY of streams compared with each other, expected POSSIBLY, or DEFINITELY IN WINDOW, which "
-                "may report what never happened: only local predicates of single gateways can be definite",
-            )
-    elif parts is None or len(parts) > 1:
+    if parts is None or len(parts) > 1:
         box, slots = box_of(state.windows), sum(state.windows)
         if box > 1 << MAX_BOX_BITS or slots > MAX_SLOTS:
             notes.add(

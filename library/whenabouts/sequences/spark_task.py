@@ -10,7 +10,7 @@ import pyarrow as pa
 from whenabouts.frames.kinds import FrameError, Given, given
 from whenabouts.frames.rows import PROBABILITY
 from whenabouts.frames.spark_pairs import HIGH, LOW, known_session, quoted, with_times
-from whenabouts.matches import Layout, matched
+from whenabouts.sequences.matching import Layout, matched
 from whenabouts_cloud.language.pattern import Pattern
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Sequences of events in frames: what a pattern needs of them, and the matches as rows."""
