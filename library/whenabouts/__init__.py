@@ -3,6 +3,7 @@
     correlate            pairs of two frames that happened close to each other, as surely as you ask
     detect               rows of one frame that happened in an order, or did not
     verdicts             conditions that held at one moment in several places, certainly or possibly
+    within_probability   the probability that two times are as far apart as a condition says, as a column
     interval             from timestamps and an error to the times between which each reading surely happened
     read_landing         the readings of a landing, from a folder or a bucket
     epc                  the name that a tag's EPC memory holds
@@ -19,22 +20,35 @@ A result is of the same kind as what you gave. Everything is loaded at its first
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from whenabouts.columns import within_probability
     from whenabouts.frames.kinds import FrameError
+    from whenabouts.held import verdicts
     from whenabouts.intervals import interval
     from whenabouts.landings import read_landing
     from whenabouts.matches import detect
     from whenabouts.pairs import correlate
-    from whenabouts.verdicts import verdicts
     from whenabouts_cloud.epc.tag_names import EpcError, EpcName, epc
 
-__all__ = ["EpcError", "EpcName", "FrameError", "correlate", "detect", "epc", "interval", "read_landing", "verdicts"]
+__all__ = [
+    "EpcError",
+    "EpcName",
+    "FrameError",
+    "correlate",
+    "detect",
+    "epc",
+    "interval",
+    "read_landing",
+    "verdicts",
+    "within_probability",
+]
 
 _HOMES = {
     "FrameError": "whenabouts.frames.kinds",
     "interval": "whenabouts.intervals",
     "read_landing": "whenabouts.landings",
     "detect": "whenabouts.matches",
-    "verdicts": "whenabouts.verdicts",
+    "verdicts": "whenabouts.held",
+    "within_probability": "whenabouts.columns",
     "correlate": "whenabouts.pairs",
     "EpcError": "whenabouts_cloud.epc.tag_names",
     "EpcName": "whenabouts_cloud.epc.tag_names",

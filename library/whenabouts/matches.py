@@ -22,7 +22,7 @@ def detect(events: Frame, pattern: str | Pattern, stream: str = "stream") -> Fra
     `probability`: 1 for CERTAIN, null for POSSIBLE. It is ordered by the rows of the events (Spark: in no order).
 
     Cost: sorting by time, memory of some 100 bytes an event. Spark shuffles by the key and finds the matches of a partition
-    in one task, so it needs PER.
+    in one task, so it needs PER, and this package in the Python of its workers.
 
     Raises:
         RuleError: the pattern has mistakes; the text says where.
@@ -37,7 +37,7 @@ def detect(events: Frame, pattern: str | Pattern, stream: str = "stream") -> Fra
     side = given(events, "events")
     layout = layout_of(side, wanted, stream)
     if side.kind == "spark":
-        from whenabouts.sequences.spark_task import detected
+        from whenabouts.sequences.spark_matches import detected
 
         result: Frame = detected(side, wanted, layout)
     else:

@@ -77,12 +77,12 @@ class Cluster:
 
 
 class ConnectServer:
-    """A server of Spark Connect with a local Spark of two cores."""
+    """A server of Spark Connect with a local Spark of two cores; its Python finds what lies in these folders."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, python_path: str = "") -> None:
         home, port = Path(pyspark.__file__).parent, free_port()
         env = {"PATH": os.environ["PATH"], "JAVA_HOME": str(java_home(os.environ)), "SPARK_HOME": str(home)}
-        env |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+        env |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": python_path}
         settings = {"spark.connect.grpc.binding.port": port, "spark.ui.enabled": "false"}
         command = [home / "bin/spark-submit", "--master", "local[2]"]
         command += [x for name, value in settings.items() for x in ("--conf", f"{name}={value}")]

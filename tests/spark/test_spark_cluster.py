@@ -15,7 +15,7 @@ from spark.background import Process
 from spark.cases import random_readings, same_rows, sides
 from spark.cluster import Cluster, ConnectServer
 from spark.every_engine import check, defined, every_kind, published, watermark_bucket
-from support.child import ran
+from support.child import environment, ran
 from support.cloud.bucket import BucketLanding, copied
 from support.cloud.landing import land
 from support.latwin.states import FOREVER_US
@@ -151,3 +151,35 @@ def test_pairs_of_frames_of_spark_connect(tmp_path):
         server.stop()
     assert done.returncode == 0, done.stderr
     assert done.stdout == "pyspark.sql.connect.dataframe [('x', 1.0), ('y', 1.0)]\n"
+
+
+CONNECTED_WORKERS = """
+import sys
+import whenabouts as wa
+from pyspark.sql import SparkSession, functions as F
+
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+rows = [("x", 0, 10, "a", 1), ("x", 20, 30, "b", 1), ("y", 5, 15, "a", 1), ("y", 10, 20, "b", 0)]
+seen = spark.createDataFrame(rows, "key string, t_min bigint, t_max bigint, stream string, value int")
+found = wa.detect(seen, "SEQ(a, b) WITHIN 1 h PER key OVER 10 %").collect()
+print(sorted((row.key, row.t_min_a, row.t_max_b, row.probability) for row in found))
+found = wa.verdicts(seen, "POSSIBLY a AND b", group="key").collect()
+print([(row.key, row.t_min, row.until_min, row.probability) for row in found])
+found = seen.select(wa.within_probability(*map(F.col, ("t_min", "t_max", "t_min", "t_max")), 5).alias("p")).collect()
+print([row.p for row in found])
+"""
+
+
+@pytest.mark.deep
+def test_sequences_and_verdicts_on_frames_of_spark_connect(tmp_path):
+    """Their rows are decided by the server's Python, which has this project."""
+    server = ConnectServer(tmp_path, environment()["PYTHONPATH"])
+    try:
+        done = ran(CONNECTED_WORKERS, server.address)
+    finally:
+        server.stop()
+    assert done.returncode == 0, done.stderr
+    matches, verdicts, probabilities = done.stdout.splitlines()
+    assert matches == "[('x', 0, 30, 1.0), ('y', 5, 20, 0.875)]"
+    assert verdicts == "[('x', 20, None, 1.0)]"
+    assert probabilities == "[0.75, 0.75, 0.75, 0.75]"

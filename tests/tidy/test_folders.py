@@ -52,7 +52,8 @@ FLOORS = {
     "whenabouts": [
         "frames",
         "sequences states",
-        "intervals landings matches pairs verdicts",
+        "held intervals landings matches pairs",
+        "columns",
     ],
     "whenabouts_edge": [
         "backoff clock events group replace_file trace",

@@ -73,9 +73,17 @@ def _is_fine(frame: Given, name: str) -> bool:
 
 
 def microseconds_of(frame: Given, name: str, up: bool = False) -> pa.Array:
-    """A column as int64 of microseconds, nulls as they are."""
+    """A column of an eager frame as int64 of microseconds, nulls as they are; see `as_microseconds`."""
     assert frame.rows is not None
-    column: Any = frame.rows[name].to_arrow()
+    return as_microseconds(frame.rows[name].to_arrow(), frame.name, f" in {name}", up)
+
+
+def as_microseconds(column: Any, name: str, where: str, up: bool) -> pa.Array:
+    """A column of Arrow as int64 of microseconds, nulls as they are; up: rounds nanoseconds up, else down.
+
+    Raises:
+        FrameError: it holds no times; the text begins with `name` and says `where`.
+    """
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     kind = array.type
     if pa.types.is_dictionary(kind):
@@ -92,11 +100,9 @@ def microseconds_of(frame: Given, name: str, up: bool = False) -> pa.Array:
         if pa.types.is_timestamp(kind):
             return _of_unit(array.cast(pa.int64()), UNITS_NS[kind.unit], up)
     except pa.ArrowInvalid as error:
-        raise FrameError(f"{frame.name}: found a time in {name} that is beyond all microseconds ({error})") from None
+        raise FrameError(f"{name}: found a time{where} that is beyond all microseconds ({error})") from None
     hint = "; are there nulls, which make whole numbers fractions in pandas?" if pa.types.is_floating(kind) else ""
-    raise FrameError(
-        f"{frame.name}: found {kind} in {name}, expected timestamps, dates or whole numbers of microseconds{hint}"
-    )
+    raise FrameError(f"{name}: found {kind}{where}, expected timestamps, dates or whole numbers of microseconds{hint}")
 
 
 def _of_unit(values: pa.Array, unit_ns: int, up: bool) -> pa.Array:

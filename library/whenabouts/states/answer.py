@@ -100,9 +100,9 @@ def answered(side: Given, verdict: Verdict, layout: Layout, lo: Ints, hi: Ints) 
         for part, truth in zip(parts, truths, strict=True):
             runs = [runs_of(group, slot, holds[begin:end]) for (slot, _), holds in zip(part, truth, strict=True)]
             made.append(_of_runs(group, bounds, verdict, runs, len(question.streams)))
-    first, end, chance = (np.concatenate(column) for column in zip(*made, strict=True))
+    first, last, chance = (np.concatenate(column) for column in zip(*made, strict=True))
     order = np.lexsort(first.T[::-1])
-    return _frame(side, layout, lo, hi, _Found(first[order], end[order], chance[order]))
+    return _frame(side, layout, lo, hi, _Found(first[order], last[order], chance[order]))
 
 
 class _Found(NamedTuple):

@@ -1,4 +1,7 @@
-"""Verdicts in a Spark frame, classic or Connect: the states of a group go to one task, which decides as elsewhere."""
+"""Verdicts in a Spark frame, classic or Connect: the states of a group go to one task, which decides as elsewhere.
+
+The workers' Python needs this package.
+"""
 
 from collections.abc import Iterator
 from functools import partial

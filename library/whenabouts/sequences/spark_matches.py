@@ -1,4 +1,7 @@
-"""Matches in a Spark frame, classic or Connect: rows of one key go to one task, which finds them as in any other frame."""
+"""Matches in a Spark frame, classic or Connect: rows of one key go to one task, which finds them as elsewhere.
+
+The workers' Python needs this package.
+"""
 
 from collections.abc import Iterator
 from functools import partial

@@ -34,7 +34,8 @@ def verdicts(
     compared with each other (POSSIBLY only) each state is a run of its own.
 
     Cost: sorting by time, memory of some 100 bytes for each row and each choice, some milliseconds for each probability that
-    is not 1. Spark shuffles by the group and decides the groups of a partition in one task, so it needs a group.
+    is not 1. Spark shuffles by the group and decides the groups of a partition in one task, so it needs a group, and this
+    package in the Python of its workers.
 
     Raises:
         RuleError: the verdict has mistakes; the text says where.
@@ -50,7 +51,7 @@ def verdicts(
     side = given(states, "states")
     layout = layout_of(side, wanted, stream, group, tuple(members))
     if side.kind == "spark":
-        from whenabouts.states.spark_task import decided
+        from whenabouts.states.spark_verdicts import decided
 
         result: Frame = decided(side, wanted, layout)
         return result
