@@ -4,6 +4,7 @@
     detect               rows of one frame that happened in an order, or did not
     verdicts             conditions that held at one moment in several places, certainly or possibly
     within_probability   the probability that two times are as far apart as a condition says, as a column
+    explain, plot        why a row is a pair, a match or a verdict, or why it is none
     interval             from timestamps and an error to the times between which each reading surely happened
     read_landing         the readings of a landing, from a folder or a bucket
     epc                  the name that a tag's EPC memory holds
@@ -21,22 +22,27 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from whenabouts.columns import within_probability
+    from whenabouts.explanations import Explanation, explain
     from whenabouts.frames.kinds import FrameError
     from whenabouts.held import verdicts
     from whenabouts.intervals import interval
     from whenabouts.landings import read_landing
     from whenabouts.matches import detect
     from whenabouts.pairs import correlate
+    from whenabouts.pictures import plot
     from whenabouts_cloud.epc.tag_names import EpcError, EpcName, epc
 
 __all__ = [
     "EpcError",
     "EpcName",
+    "Explanation",
     "FrameError",
     "correlate",
     "detect",
     "epc",
+    "explain",
     "interval",
+    "plot",
     "read_landing",
     "verdicts",
     "within_probability",
@@ -49,6 +55,9 @@ _HOMES = {
     "detect": "whenabouts.matches",
     "verdicts": "whenabouts.held",
     "within_probability": "whenabouts.columns",
+    "Explanation": "whenabouts.explanations",
+    "explain": "whenabouts.explanations",
+    "plot": "whenabouts.pictures",
     "correlate": "whenabouts.pairs",
     "EpcError": "whenabouts_cloud.epc.tag_names",
     "EpcName": "whenabouts_cloud.epc.tag_names",

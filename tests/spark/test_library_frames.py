@@ -1,6 +1,6 @@
 """The functions of `whenabouts` on Spark frames: the rows of every other kind.
 
-Behind them are `whenabouts.sequences.spark_matches`, `whenabouts.states.spark_verdicts` and `whenabouts.frames.spark_columns`.
+Behind them are `whenabouts.sequences.spark_matches`, `whenabouts.states.spark_verdicts`, `whenabouts.frames.spark_columns`.
 """
 
 import datetime as dt

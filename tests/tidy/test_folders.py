@@ -54,6 +54,8 @@ FLOORS = {
         "sequences states",
         "held intervals landings matches pairs",
         "columns",
+        "explanations",
+        "pictures",
     ],
     "whenabouts_edge": [
         "backoff clock events group replace_file trace",
