@@ -24,7 +24,7 @@ FOLDER ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-deep fuzz soak audit sbom lint types docs bench bench-edge bench-correlation bench-cep bench-latwin bench-spark bench-scale bench-year bench-dashboard broker test-programs lock clean seed-is-a-number
+.PHONY: help setup demo test test-deep fuzz soak audit sbom lint types docs bench bench-edge bench-correlation bench-frames bench-cep bench-latwin bench-spark bench-scale bench-year bench-dashboard broker test-programs lock clean seed-is-a-number
 
 help:  ## Show these targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -94,6 +94,9 @@ bench-edge: setup broker $(NODE)/.ready  ## Measure the gateway: decoders agains
 
 bench-correlation: setup  ## Measure the correlation beside DuckDB, Polars and plain Spark, the same answers checked.
 	@for bench in correlation operators streaming_join spark; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
+
+bench-frames: setup  ## Measure `wa.correlate` on frames of each kind beside the array kernel, the same answers checked.
+	@$(BIN)/python tests/bench/bench_frames.py
 
 bench-cep: setup $(FLINK)/.ready  ## Measure event patterns beside DuckDB and Flink (needs Java), the same answers checked.
 	@for bench in cep cep_count; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done

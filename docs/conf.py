@@ -20,7 +20,7 @@ from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation
 from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / folder) for folder in ("protocol", "hardware", "edge", "cloud", "firmware_sim")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("protocol", "hardware", "edge", "cloud", "library", "firmware_sim")]
 
 project = "Whenabouts"
 author = "the Whenabouts authors"

@@ -36,7 +36,7 @@ class Bar:
     allowed_us: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """Why a row is a result, or is none. `str` gives it as text; notebooks show it as a table."""
 
@@ -49,6 +49,8 @@ class Explanation:
         width = max((len(bar.name) for bar in self.bars), default=0)
         times_of = [f"  {bar.name:{width}}  {_span(bar, self._day)}" for bar in self.bars]
         return "\n".join([self.headline, *times_of, *(f"  {line}" for line in self.lines)])
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         cells = [(bar.name, _span(bar, self._day)) for bar in self.bars]

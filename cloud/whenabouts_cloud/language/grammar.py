@@ -86,7 +86,9 @@ def without_comments(text: str) -> str:
 @functools.cache
 def _grammar() -> Lark:
     text = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=False, start=["start", "pattern", "verdict"])
+    return Lark(
+        text, parser="lalr", propagate_positions=True, maybe_placeholders=False, start=["start", "pattern", "verdict"]
+    )
 
 
 def _expected_after(text: str, beginning: Start) -> set[str]:
