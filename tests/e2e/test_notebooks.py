@@ -50,7 +50,7 @@ def test_sequences_and_verdicts_are_those_that_the_text_tells(tmp_path):
     assert value_of(states) == "[2, 0]"
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_the_figures_of_the_papers_are_drawn(tmp_path):
     done = run(PATHS["05-figures-of-the-papers.ipynb"], tmp_path)
     figures = ast.literal_eval(value_of(done))

@@ -11,7 +11,7 @@ from support.child import environment
 from support.paths import REPOSITORY
 
 FOLDER = REPOSITORY / "docs" / "notebooks"
-TIMEOUT_S = 300
+TIMEOUT_S = 900  # of a cell: a machine may have to compile the kernels first
 
 
 class _OwnPython(AsyncKernelManager):
