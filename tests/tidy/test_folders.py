@@ -27,10 +27,10 @@ FLOORS = {
         "group_state messages",
     ],
     "whenabouts_cloud": [
-        "arrays blobs broker display_time durable epc file_version importers jobs.session metrics_file orderly_end progress "
-        "svg",
+        "arrays blobs broker display_time durable epc file_version jobs.session metrics_file orderly_end progress svg",
         "ingest.receiving jit landing",
-        "delivery enrol health latwin.model pattern result_ids words",
+        "epcis health",
+        "delivery enrol importers latwin.model pattern result_ids words",
         "cep.kernel cep.uncertain correlation.batch correlation.distributions language latwin.windows",
         "cep.explain cep.runtime latwin.conjunction latwin.probability rules",
         "cep.count correlation frontier latwin",
