@@ -26,6 +26,7 @@ from support.cloud import killed_delivery
 from support.cloud.published_results import batch, publish, states
 from support.cloud.target_servers import http_server, kafka_broker, postgres
 from support.edge.tls_broker import mosquitto
+from support.epcis.capture_server import repository
 from support.search import SEED
 from support.waiting import until
 from whenabouts_cloud.delivery.deliveries import Deliveries
@@ -181,6 +182,20 @@ def test_a_webhook_gets_each_result_at_least_once_and_repeats_have_their_key(kil
         once = Counter((row["result_id"], row["status"]) for rows in by_key.values() for row in rows)
         assert len(by_key) < len(server.requests)
         assert once == sent(job.published)
+
+
+def test_a_repository_of_epcis_has_each_event_once(killing):
+    """By its id, with the events that take others back; a repeat has the same id."""
+    with repository() as server:
+        server.looks = 0
+        job = killing(server.uri)
+        job.everywhere()
+        results = {
+            (event["whenabouts:result"].removeprefix("urn:whenabouts:result/"), "retracted" if back else "match")
+            for (_, back), event in server.events.items()
+        }
+        assert results == set(sent(job.published))
+        assert len(results) == len(server.events) < server.posts.total()
 
 
 def test_a_topic_of_kafka_has_each_result_at_least_once_with_its_id_as_key(killing, tmp_path):

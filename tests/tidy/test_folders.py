@@ -30,7 +30,7 @@ FLOORS = {
         "arrays blobs broker display_time durable epc file_version jobs.session metrics_file orderly_end progress svg",
         "ingest.receiving jit landing",
         "epcis health",
-        "delivery enrol importers latwin.model pattern result_ids words",
+        "delivery delivery.capturing enrol importers latwin.model pattern result_ids words",
         "cep.kernel cep.uncertain correlation.batch correlation.distributions language latwin.windows",
         "cep.explain cep.runtime latwin.conjunction latwin.probability rules",
         "cep.count correlation frontier latwin",

@@ -148,7 +148,7 @@ def job_options(unit: str) -> Callable[[Command], Command]:
             multiple=True,
             metavar="URI",
             callback=_targets,
-            help=f"Deliver all {unit} there too: postgresql, delta, mqtt, http, https or kafka; may be repeated.",
+            help=f"Deliver all {unit} there too: postgresql, delta, mqtt, http, https, epcis or kafka; may be repeated.",
         ),
         click.option("--json", "as_json", is_flag=True, help=f"Print {unit} as JSON, one object a line."),
         click.option(

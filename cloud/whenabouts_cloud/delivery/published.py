@@ -33,6 +33,12 @@ class Batch:
     rules: frozenset[str] | None = None
 
     @property
+    def out(self) -> Store:
+        """The output that it is published in."""
+        place = Store.at(self.folder)
+        return Store(place.uri.rpartition("/")[0], place.variables)
+
+    @property
     def schema(self) -> pa.Schema:
         """The columns of its results.
 

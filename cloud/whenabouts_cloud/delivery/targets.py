@@ -26,6 +26,7 @@ BUILT_IN = {
     "delta": "delta:Delta",
     "mqtt": "mqtt:Mqtt",
     "webhook": "webhook:Webhook",
+    "epcis": "capturing.capture:Capture",
     "kafka": "kafka:Kafka",
 }
 _KIND_OF = {"postgresql": "postgres", "mqtts": "mqtt", "http": "webhook", "https": "webhook"}  # of a scheme

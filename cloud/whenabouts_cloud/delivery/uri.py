@@ -7,6 +7,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 _SECRET = re.compile(r"pass|secret|token|key|sig|auth", re.IGNORECASE)
 HIDDEN = "***"
+EPCIS = "epcis"  # a scheme before that of HTTP
 
 
 class TargetError(ValueError):
@@ -19,6 +20,8 @@ def shown(uri: str) -> str:
     >>> shown("postgresql://me:secret@db/shop?table=pairs")
     'postgresql://***@db/shop?table=pairs'
     """
+    if scheme_of(uri) == EPCIS:
+        return f"{EPCIS}:{shown(uri.partition(':')[2])}"
     parts = _split(uri)
     where = _host(parts)
     where = f"{HIDDEN}@{where}" if "@" in parts.netloc else where
@@ -32,6 +35,8 @@ def shown(uri: str) -> str:
 
 def identity(uri: str) -> str:
     """What makes a target itself: all but the password and secret parameters, so that these can be changed."""
+    if scheme_of(uri) == EPCIS:
+        return f"{EPCIS} {identity(uri.partition(':')[2])}"
     parts = _split(uri)
     query = "&".join(f"{name}={value}" for name, value in _parameters(parts) if not _SECRET.search(name))
     return f"{parts.scheme} {parts.username or ''} {_host(parts)} {parts.path} {query}"

@@ -1,4 +1,4 @@
-"""Events of EPCIS from rows of the landing and of results. Pure; 0.1 ms an event."""
+"""Events of EPCIS from rows of the landing and of results. Pure; some 0.3 ms a reading, 0.6 ms a match."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple

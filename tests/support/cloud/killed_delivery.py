@@ -18,6 +18,7 @@ from typing import Any
 
 import deltalake  # noqa: F401  # imported, so that forks need not; used in forks only
 
+import whenabouts_cloud.delivery.capturing.capture
 import whenabouts_cloud.delivery.delta
 import whenabouts_cloud.delivery.kafka
 import whenabouts_cloud.delivery.mqtt

@@ -103,7 +103,7 @@ def test_parquet_is_always_there():
     for text, kind in (("delta:/t", "parquet"), ("delta:/t", "kafka"), ("", "delta")):
         with pytest.raises(TargetError, match=kind):
             chosen(text, kind)
-    assert {kind_of(uri) for uri in ("postgresql:", "delta:", "mqtts:", "http:", "kafka:")} == set(BUILT_IN)
+    assert {kind_of(uri) for uri in ("postgresql:", "delta:", "mqtts:", "http:", "epcis:", "kafka:")} == set(BUILT_IN)
 
 
 @pytest.mark.parametrize(

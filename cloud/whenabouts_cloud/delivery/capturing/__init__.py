@@ -1,0 +1,1 @@
+"""Delivers results as events to repositories of EPCIS."""
