@@ -8,9 +8,10 @@ try:
     from whenabouts_cloud.commands.correlate import correlate
     from whenabouts_cloud.commands.dashboard.dashboard import dashboard
     from whenabouts_cloud.commands.dashboard.plot import plot
+    from whenabouts_cloud.commands.exchange.export import exports
+    from whenabouts_cloud.commands.exchange.importing import imports
     from whenabouts_cloud.commands.experiments import experiments
     from whenabouts_cloud.commands.explain import explain
-    from whenabouts_cloud.commands.importing import imports
     from whenabouts_cloud.commands.ingest import ingest
     from whenabouts_cloud.commands.landing.landing_check import landing_group
     from whenabouts_cloud.commands.landing.upkeep import compact_landing, retain_landing
@@ -55,6 +56,7 @@ for command in (
     plot,
     why_not_command,
     imports,
+    exports,
     experiments,
 ):
     main.add_command(command)

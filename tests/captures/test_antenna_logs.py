@@ -23,7 +23,7 @@ from support.cloud.antenna_logs import (
 )
 from support.cloud.imported_logs import check_every_row, marker_stamp_errors_s
 from support.files.captures import folder
-from whenabouts_cloud.commands.importing import imports
+from whenabouts_cloud.commands.exchange.importing import imports
 
 PAGE = lessons.section(lessons.text("real-logs"), "Fish at two antennas")
 DATA = folder("orfid-multireader")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +13,7 @@ from whenabouts_cloud.delivery.targets import chosen
 from whenabouts_cloud.delivery.uri import TargetError
 from whenabouts_cloud.frontier.times import INT64_MAX
 from whenabouts_cloud.landing.store import Store
+from whenabouts_cloud.language.timing import MAX_DURATION_US, UNITS_US
 from whenabouts_protocol.logs import FORMATS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -33,7 +35,7 @@ class folder(click.Path):
         if re.match(r"[a-z][a-z0-9+]+:/", str(value)):
             self.fail(
                 f"found {value}, which looks like a URI, expected a folder. `ingest`, `compact`, `retain`, `why-not` and "
-                "all jobs work on object stores; `landing check`, `explain` and `import` do not",
+                "all jobs work on object stores; `landing check` and `explain` do not",
                 param,
                 ctx,
             )
@@ -54,9 +56,6 @@ def landing_option(about: str = "Folder the ingest lands readings in.", **more: 
     return click.option("--landing", required=True, help=about, **{**defaults, **more})
 
 
-written_landing_option = landing_option(
-    "Folder of the Parquet files; made when absent.", envvar="WHENABOUTS_LANDING", show_envvar=True,
-)  # fmt: skip
 rule_name_option = click.option("--rule-name", help="Which rule, if the file has several.")
 
 
@@ -88,6 +87,12 @@ class place(click.ParamType[Store]):
         return store
 
 
+written_landing_option = landing_option(
+    "Folder or URI of the Parquet files; made when absent.", type=place(must_exist=False), envvar="WHENABOUTS_LANDING",
+    show_envvar=True,
+)  # fmt: skip
+
+
 class seconds(click.ParamType[float]):
     """A duration in seconds, written as a number with one of these units, or alone."""
 
@@ -108,6 +113,22 @@ class seconds(click.ParamType[float]):
             expected = "seconds such as 1s or 0.5s" if self._units == ("s",) else "a duration such as 30s, 10m or 1h"
             self.fail(f"found {value!r}, expected {expected}", param, ctx)
         return duration_s
+
+
+class duration(click.ParamType[int]):
+    """A duration in microseconds, written with a unit as in rules."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Parse it; at most ten years."""
+        match = re.fullmatch(r"(\d{1,18}(?:\.\d{1,18})?) ?([a-z]+)", str(value).strip(), re.ASCII)
+        if match is None or match[2] not in UNITS_US:
+            self.fail(f'found {value!r}, expected a duration such as "2 s" or "500 ms"', param, ctx)
+        us = Fraction(match[1]) * UNITS_US[match[2]]
+        if us.denominator != 1 or us > MAX_DURATION_US:
+            self.fail(f"found {value!r}, expected whole microseconds and at most ten years", param, ctx)
+        return int(us)
 
 
 def _targets(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:

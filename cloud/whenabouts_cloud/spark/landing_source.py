@@ -48,7 +48,7 @@ from whenabouts_cloud.landing.history import History, Piece, readings_of
 from whenabouts_cloud.landing.scan import read_piece
 from whenabouts_cloud.landing.schema import SCHEMA
 from whenabouts_cloud.landing.store import Store
-from whenabouts_cloud.rules.model import name_regex
+from whenabouts_cloud.rules.stream_filter import streams_in
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -206,12 +206,7 @@ def _chosen(options: Mapping[str, str]) -> pc.Expression | None:
     if "sites" in options:
         where = pc.field("site").isin(_names(options["sites"]))
     if "streams" in options:
-        names = _names(options["streams"])
-        condition = pc.field("stream").isin([name for name in names if not set(name) & {"+", "#"}])
-        for pattern in (name for name in names if set(name) & {"+", "#"}):
-            # Not "$", which a line end at the end would pass too.
-            condition |= pc.match_substring_regex(pc.field("stream"), f"^(?:{name_regex(pattern)})\\z")
-        where = _both(where, condition)
+        where = _both(where, streams_in(_names(options["streams"])))
     return where
 
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from support.cloud.imported_logs import check_feeder_logs
 from support.paths import REPOSITORY
-from whenabouts_cloud.commands.importing import imports
+from whenabouts_cloud.commands.exchange.importing import imports
 from whenabouts_cloud.importers.feeder import NotFeederError, read_feeder
 from whenabouts_cloud.importers.side_output import SideOutput
 

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from support.cloud.imported_logs import check_every_row, marker_stamp_errors_s
 from support.paths import REPOSITORY
-from whenabouts_cloud.commands import importing
-from whenabouts_cloud.commands.importing import imports
+from whenabouts_cloud.commands.exchange import importing
+from whenabouts_cloud.commands.exchange.importing import imports
 from whenabouts_cloud.importers.orfid import NotOrfidError, SideOutput, read_orfid
 from whenabouts_cloud.ingest.landing_writer import Landing
 

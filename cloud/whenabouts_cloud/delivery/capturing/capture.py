@@ -28,16 +28,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from whenabouts_cloud.delivery.capturing.originals import probabilities
 from whenabouts_cloud.delivery.capturing.refused import Refused, keep
+from whenabouts_cloud.delivery.capturing.result_events import Wording
 from whenabouts_cloud.delivery.http_connection import MOST_QUOTED, Answer, HttpConnection, RefusedError
 from whenabouts_cloud.delivery.published import Batch
 from whenabouts_cloud.delivery.uri import TargetError, shown
 from whenabouts_cloud.epcis.document import document
-from whenabouts_cloud.epcis.epcis_events import Event, NoEventError, of_result, taken_back, unnamed
-from whenabouts_cloud.epcis.landed_keys import keys_of
+from whenabouts_cloud.epcis.epcis_events import Event
 from whenabouts_cloud.epcis.uris import BASE, Names
-from whenabouts_cloud.epcis.zoned_times import TimeError
 from whenabouts_cloud.landing.store import Store
 from whenabouts_protocol.logs import Log
 
@@ -72,9 +70,8 @@ class Capture:
             raise TargetError(f"{shown(uri)}: found {unknown[0]} after #, expected one of {', '.join(OPTIONS)}")
         self._shown = shown(uri)
         self._server = HttpConnection(inner, {"Accept": "application/json", **_authorization(options)})
-        self._names = Names(options.get("base") or BASE, "links" in options)
-        self._landing = _landing(options)
-        self._loads = frozenset(options.get("loads", "").split(",")) - {""}
+        names = Names(options.get("base") or BASE, "links" in options)
+        self._wording = Wording(names, _landing(options), frozenset(options.get("loads", "").split(",")) - {""})
         self._accepted = False  # a document since the start
         self._running: tuple[list[str], str] | None = (
             None  # ids of the events of a job that was not waited for, its path
@@ -97,20 +94,12 @@ class Capture:
 
     def _events(self, rows: list[dict[str, Any]], batch: Batch, refused: list[Refused]) -> list[Event]:
         """The events of results in their order; those that can be none are refused."""
-        gone = {row["result_id"] for row in rows if row.get("status") == "retracted"}
-        chances = probabilities(batch.out, batch.number, gone)
-        keys = keys_of(self._landing, unnamed(rows)) if self._landing is not None else {}
         events = []
-        for row in rows:
-            back = row["result_id"] in gone and row["status"] == "retracted"
-            try:
-                if back and row["result_id"] not in chances:
-                    raise NoEventError("the match that it takes back is in no batch of the folder")
-                event = of_result(row, self._names, keys, self._loads, chances.get(row["result_id"]) if back else None)
-            except (NoEventError, TimeError) as error:
-                refused.append(Refused(row, str(error)))
+        for row, event in self._wording.events(rows, batch.out, batch.number, time.time_ns() // 1000):
+            if isinstance(event, str):
+                refused.append(Refused(row, event))
             else:
-                events.append(taken_back(event, time.time_ns() // 1000) if back else event)
+                events.append(event)
         return events
 
     def _send(self, events: Sequence[Event], refused: list[Refused]) -> int:

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 import click
 
-from whenabouts_cloud.commands.options import written_landing_option
+from whenabouts_cloud.commands.options import duration, written_landing_option
+from whenabouts_cloud.importers.epcis_document import read_epcis, taken_back_in
 from whenabouts_cloud.importers.feeder import read_feeder
 from whenabouts_cloud.importers.orfid import read_orfid
 from whenabouts_cloud.importers.side_output import NoLogError, SideOutput
@@ -22,6 +23,7 @@ from whenabouts_cloud.ingest.holding import LandingError
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.ingest.ledger import Ledger, LedgerFull, ledger_name
 from whenabouts_cloud.landing.ranges import as_ranges
+from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.progress import progress
 from whenabouts_protocol import Reading
 from whenabouts_protocol.topics import is_name
@@ -32,7 +34,9 @@ Read = Callable[[str, str], Iterable[Reading | SideOutput]]  # from a log's text
 MAX_FILE_BYTES = 256 << 20  # read whole; ten years of one reader are a tenth of it
 READINGS_IN_FILE = 100_000  # of the landing
 LISTED = 10  # rows of the side output shown for a file; all are in its file under _dead
-HARMLESS = ("event", "text")  # reasons in the side output that are no errors
+# Reasons in the side output that are no errors.
+HARMLESS = ("text", "event", "class", "declaration", "deleted", "nothing", "repeat", "taken back")
+MAX_DOCUMENT_BYTES = 64 << 20  # of JSON, which needs some ten times as much memory; `export epcis` writes smaller ones
 
 
 @click.group("import")
@@ -53,7 +57,7 @@ def _of_logs(command: Command) -> Command:
 
 @imports.command("orfid")
 @_of_logs
-def orfid(files: tuple[Path, ...], landing: Path, as_json: bool) -> None:
+def orfid(files: tuple[Path, ...], landing: Store, as_json: bool) -> None:
     """Land the log FILES of Oregon RFID antenna readers; each is named after its reader.
 
     Lines that are no readings are kept in LANDING/_dead with the reason. Importing a file again lands nothing new.
@@ -70,7 +74,7 @@ def orfid(files: tuple[Path, ...], landing: Path, as_json: bool) -> None:
 @imports.command("feeder")
 @_of_logs
 @click.option("--site", default="feeders", show_default=True, help="Name of the place where the loggers are.")
-def feeder(files: tuple[Path, ...], landing: Path, as_json: bool, site: str) -> None:
+def feeder(files: tuple[Path, ...], landing: Store, as_json: bool, site: str) -> None:
     """Land the log FILES of RFID loggers at bird feeders; a logger's name is the first line of each.
 
     Lines that are no readings are kept in LANDING/_dead with the reason. Importing a file again lands nothing new.
@@ -83,17 +87,53 @@ def feeder(files: tuple[Path, ...], landing: Path, as_json: bool, site: str) -> 
     _land("feeder", files, lambda text, name: read_feeder(text, name, site, now_us), landing, now_us, as_json)
 
 
+@imports.command("epcis")
+@_of_logs
+@click.option("--error", type=duration(), help='How far eventTime may be from the truth, such as "2 s" or "500 ms".')
+@click.option("--site", default="epcis", show_default=True, help="Name of the place where the events come from.")
+def epcis(files: tuple[Path, ...], landing: Store, as_json: bool, error: int | None, site: str) -> None:
+    """Land the events of EPCIS 2.0 documents (JSON-LD): a reading for each object that an event observes.
+
+    Events that have an interval keep it: of our own export, or the start and end of their sensor metadata. Others need
+    --error. What is no reading is kept in LANDING/_dead with the reason. Importing the same events again lands nothing new.
+
+    \b
+    Example:  whenabouts-cloud import epcis *.json --landing ./landing --error "2 s"
+    """
+    _check_name(site, "--site: found")
+    now_us = time.time_ns() // 1000
+    taken_back, seen = set[str](), set[str]()
+    for file in files:
+        try:
+            taken_back |= taken_back_in(_text(file, MAX_DOCUMENT_BYTES))
+        except NoLogError as problem:
+            raise click.ClickException(f"{file}: {problem}") from None
+
+    def read(text: str, name: str) -> Iterable[Reading | SideOutput]:
+        return read_epcis(text, error, site, now_us, taken_back, seen)
+
+    _land("epcis", files, read, landing, now_us, as_json, MAX_DOCUMENT_BYTES)
+
+
 def _check_name(name: str, prefix: str, instead: str = "") -> None:
     if not is_name(name):
         raise click.ClickException(f"{prefix} {name!r}, expected one without spaces, / + #{instead}")
 
 
-def _land(kind: str, files: tuple[Path, ...], read: Read, landing: Path, now_us: int, as_json: bool) -> None:
+def _land(
+    kind: str,
+    files: tuple[Path, ...],
+    read: Read,
+    landing: Store,
+    now_us: int,
+    as_json: bool,
+    most_bytes: int | None = None,
+) -> None:
     """Land the logs; all are read before the first one lands."""
     with progress("reading logs", len(files), "files") as advance:
         parsed = []
         for file in files:
-            parsed.append((file, *_parsed(file, read)))
+            parsed.append((file, *_parsed(file, read, MAX_FILE_BYTES if most_bytes is None else most_bytes)))
             advance(1)
     try:
         store = Landing(landing)
@@ -108,20 +148,25 @@ def _land(kind: str, files: tuple[Path, ...], read: Read, landing: Path, now_us:
     except (LandingError, LedgerFull) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
-        raise click.ClickException(f"landing {landing}: {error}; the files listed above have landed") from None
+        raise click.ClickException(f"landing {landing.uri}: {error}; the files listed above have landed") from None
 
 
-def _parsed(file: Path, read: Read) -> tuple[list[Reading], list[SideOutput]]:
+def _parsed(file: Path, read: Read, most_bytes: int) -> tuple[list[Reading], list[SideOutput]]:
     try:
-        size = file.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise click.ClickException(
-                f"{file}: found {size} bytes, expected at most {MAX_FILE_BYTES}; cut it in parts"
-            )
-        rows = list(read(file.read_bytes().decode("utf-8", "surrogateescape"), file.stem))
-    except (OSError, NoLogError) as error:
+        rows = list(read(_text(file, most_bytes), file.stem))
+    except NoLogError as error:
         raise click.ClickException(f"{file}: {error}") from None
     return [x for x in rows if isinstance(x, Reading)], [x for x in rows if isinstance(x, SideOutput)]
+
+
+def _text(file: Path, most_bytes: int) -> str:
+    try:
+        size = file.stat().st_size
+        if size > most_bytes:
+            raise click.ClickException(f"{file}: found {size} bytes, expected at most {most_bytes}; cut it in parts")
+        return file.read_bytes().decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise click.ClickException(f"{file}: {error}") from None
 
 
 def _import(
@@ -130,7 +175,7 @@ def _import(
     file: Path,
     readings: list[Reading],
     side_output: list[SideOutput],
-    kept: Path | None,
+    kept: str | None,
     now_us: int,
 ) -> dict[str, Any]:
     new: list[Reading] = []
@@ -154,18 +199,20 @@ def _import(
         "repeats": len(readings) - len(new),
         "clock": dict(Counter(x.clock_state for x in readings)),
         "side_output": dict(Counter(x.reason for x in side_output)),
-        "side_output_file": str(kept) if kept else None,
+        "side_output_file": kept,
         "bad": [{"line": x.line, "reason": x.reason, "text": x.text} for x in side_output if x.reason not in HARMLESS],
     }
 
 
-def _keep(store: Landing, landing: Path, log: str, side_output: list[SideOutput]) -> Path:
+def _keep(store: Landing, landing: Store, log: str, side_output: list[SideOutput]) -> str:
     """Write the side output; its name is a hash of the content, so the same content gives the same file."""
     lines = ({"line": x.line, "reason": x.reason, "text": x.text, "row": x.row} for x in side_output)
     content = "".join(json.dumps(line) + "\n" for line in lines).encode()
     path = f"_dead/{log}-{blake2b(content, digest_size=6).hexdigest()}.jsonl"
     store.store.write(path, content)
-    return landing / path
+    if landing.local is not None and landing.local.is_relative_to(Path.cwd()):
+        return str(landing.local.relative_to(Path.cwd()) / path)
+    return f"{landing.uri}/{path}"
 
 
 def _report(result: dict[str, Any], as_json: bool) -> None:

@@ -1,0 +1,154 @@
+"""`whenabouts-cloud export epcis`: documents of a landing and of results, complete and the same each time."""
+
+import json
+import random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from support.cloud.landing import EPOCH_US, land, reading
+from support.cloud.published_results import batch, match, publish
+from support.epcis.gs1 import faults, hashes
+from support.epcis.rows import pair
+from whenabouts_cloud.cli import main
+from whenabouts_cloud.correlation.pairs import RESULT as PAIRS
+
+PALLET, CASE = "3174257BF4499602D2000000", "3074257BF7194E4000001A85"
+
+
+def export(*arguments):
+    return CliRunner().invoke(main, ["export", "epcis", *map(str, arguments)])
+
+
+def events_of(*texts):
+    for text in texts:
+        assert faults(text) == []
+    return [event for text in texts for event in json.loads(text)["epcisBody"]["eventList"]]
+
+
+@pytest.fixture
+def landing(tmp_path):
+    """Five reads of two streams, a second apart, and one reading without a key."""
+    rows = [
+        reading("g", n, ("dock/tags", "shelf/1")[n % 2], CASE, EPOCH_US + n * 10**6, EPOCH_US + n * 10**6 + 5)
+        for n in range(5)
+    ]
+    land(tmp_path / "landing", rows[:3])
+    land(tmp_path / "landing", [*rows[3:], reading("g", 9, "dock/button", None, EPOCH_US, EPOCH_US, kind="event")])
+    return tmp_path / "landing"
+
+
+def test_readings_become_one_document_on_stdout(landing):
+    """What is no event is counted on stderr."""
+    done = export("--landing", landing)
+    events = events_of(done.stdout)
+    assert [one["eventID"] for one in events] == hashes(done.stdout)
+    assert len({one["eventID"] for one in events}) == 5
+    assert done.stderr.splitlines() == ["5 events", "left out: 1 no key"]
+    assert done.exit_code == 0
+
+
+def test_documents_in_a_folder_have_names_by_their_events_and_are_written_once(landing, tmp_path):
+    """An export that is repeated, or that was cut off, adds what is missing; the files do not change."""
+    out = tmp_path / "out"
+    assert (
+        f"{out}: 5 events in 3 documents, 3 of them new"
+        in export("--landing", landing, "--out", out, "--events", 2).stderr
+    )
+    first = {file: file.read_bytes() for file in out.iterdir()}
+    assert len(events_of(*first.values())) == 5
+    gone = sorted(first)[1]
+    gone.unlink()
+    assert "3 documents, 1 of them new" in export("--landing", landing, "--out", out, "--events", 2).stderr
+    assert set(out.iterdir()) == set(first)
+    assert all(file.read_bytes() == text for file, text in first.items() if file != gone)
+
+
+def test_streams_and_times_are_chosen(landing):
+    """Readings that may have happened in between."""
+    done = export("--landing", landing, "--stream", "shelf/#")
+    assert done.exit_code == 0
+    found = events_of(done.stdout)
+    assert {one["readPoint"]["id"] for one in found} == {"urn:whenabouts:readpoint/hall/g/shelf%2F1"}
+    between = export("--landing", landing, "--from", EPOCH_US + 10**6 + 5, "--to", "2026-11-18T11:06:42Z")
+    assert [one["sensorElementList"][0]["sensorReport"][0]["uriValue"][-4:] for one in events_of(between.stdout)] == [
+        "/1/1",
+        "/1/2",
+    ]
+
+
+def test_results_are_exported_with_their_retractions_and_keys_from_the_landing(tmp_path):
+    """Of any place that a job has published in; rules are chosen, and those about loads."""
+    for number in range(2):
+        publish(tmp_path / "out" / "matches", number, [one | {"key": None} for one in batch(number)])
+    land(tmp_path / "landing", [reading("g", n, "x", key, 1, 9, site="s") for n, key in ((7, PALLET), (8, CASE))])
+    plain = export("--results", tmp_path / "out")
+    assert "left out: 9 object in an event, as the key is not known" in plain.stderr
+    assert {one["type"] for one in events_of(plain.stdout)} == {"ObjectEvent"}
+    named = export("--results", tmp_path / "out" / "matches", "--landing", tmp_path / "landing", "--loads", "stolen")
+    found = events_of(named.stdout)
+    assert hashes(named.stdout) == [one["eventID"] for one in found]
+    assert {(one["type"], one["whenabouts:rule"][-6:]) for one in found} == {
+        ("AssociationEvent", "unpaid"), ("AggregationEvent", "stolen")
+    }  # fmt: skip
+    back = [one for one in found if "errorDeclaration" in one]
+    assert len(back) == 3
+    assert {one["eventID"] for one in back} < {one["eventID"] for one in found if "errorDeclaration" not in one}
+    some = export("--results", tmp_path / "out", "--rule-name", "stolen")
+    assert len(events_of(some.stdout)) == 2
+    assert len(events_of(export("--results", tmp_path / "out", "--from", 10).stdout)) == 0
+
+
+def test_pairs_are_exported_with_any_name_for_objects(tmp_path):
+    """Links for EPCs, and addresses of ones own for the rest."""
+    rng = random.Random(8)
+    folder = tmp_path / "pairs" / "near" / "batch=00000000"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist([pair(rng) for _ in range(40)], PAIRS), folder / "part.parquet")
+    done = export("--results", tmp_path, "--links", "--base", "https://id.acme.example/")
+    text = done.stdout
+    assert len(events_of(text)) == 40
+    assert "urn:epc:id:sgtin" not in text
+    assert "https://id.gs1.org/" in text
+    assert "https://id.acme.example/result/" in text
+
+
+def test_a_damaged_file_is_named_and_the_others_are_exported(landing):
+    """The exit code says that something is missing."""
+    file = sorted(landing.glob("hour=*/*"))[0]
+    file.write_bytes(file.read_bytes()[:-20])
+    done = export("--landing", landing)
+    assert done.exit_code == 1
+    assert f"{file.name}: found no whole Parquet file" in done.stderr
+    assert len(events_of(done.stdout)) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([], "found neither --landing nor --results"),
+        (["--results", ".", "--stream", "x"], "--stream: found it with --results"),
+        (["--landing", ".", "--rule-name", "x"], "found one without --results"),
+        (["--landing", ".", "--base", "no uri"], "--base: found 'no uri'"),
+        (["--landing", ".", "--from", "soon"], "--from: found 'soon', expected ISO 8601"),
+        (["--results", "."], "found no published pairs or matches"),
+        (["--landing", "/none"], "found nothing at /none"),
+    ],
+)
+def test_wrong_usage_is_told(arguments, problem, tmp_path, monkeypatch):
+    """With what was expected."""
+    monkeypatch.chdir(tmp_path)
+    done = export(*arguments)
+    assert done.exit_code != 0
+    assert problem in " ".join(done.stderr.split())
+
+
+def test_an_export_of_results_is_not_confused_by_counts(tmp_path):
+    """Only pairs and matches are events."""
+    publish(tmp_path / "matches", 0, [match("a")])
+    (tmp_path / "counts" / "batch=00000000").mkdir(parents=True)
+    pq.write_table(pa.table({"matches": [3]}), tmp_path / "counts" / "batch=00000000" / "part.parquet")
+    assert len(events_of(export("--results", tmp_path).stdout)) == 1
+    assert export("--results", tmp_path / "counts").exit_code == 1
