@@ -65,6 +65,18 @@ def epc(hex: str) -> EpcName:
 
 
 @functools.lru_cache(REMEMBERED)
+def digital_link(uri: str) -> str | None:
+    """GS1's Digital Link of a pure identity such as urn:epc:id:sgtin:...; None if the text is none, or has none."""
+    from epcpy.utils.common import ConvertException
+    from epcpy.utils.parsers import epc_pure_identity_to_gs1_element_string
+
+    try:
+        return _digital_link(epc_pure_identity_to_gs1_element_string(uri))
+    except (ConvertException, ValueError, KeyError, IndexError, TypeError):
+        return None
+
+
+@functools.lru_cache(REMEMBERED)
 def _named(digits: str) -> EpcName:
     bits = _bits(digits)
     kind = _by_header().get(bits[:8])

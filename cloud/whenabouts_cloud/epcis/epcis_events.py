@@ -116,9 +116,10 @@ def _event(
     """stays: the objects are at the site afterwards, as far as this event knows."""
     t_min, t_max = min(one.t_min for one in places), max(one.t_max for one in places)
     points = list(dict.fromkeys(names.read_point(one.site, one.gateway, one.stream) for one in places))
-    sites = {one.site for one in places}
+    sites = list({names.site(one.site) for one in places})
     event: Event = {"type": kind, "eventID": ""}
-    event |= {"eventTime": _written((t_min + t_max) // 2, False), "eventTimeZoneOffset": "+00:00"}
+    middle = max(hashable((t_min + t_max) // 2, False), hashable(t_min, False))
+    event |= {"eventTime": written(middle), "eventTimeZoneOffset": "+00:00"}
     if kind == "ObjectEvent":
         event["epcList"] = [one.uri for one in things]
     else:
@@ -127,15 +128,15 @@ def _event(
     if step is not None:
         event["bizStep"] = step
     if len(points) == 1:
-        event["readPoint"] = {"id": points[0]}
+        event["readPoint"] = {"id": points[0].uri}
     if len(sites) == 1 and stays:
-        event["bizLocation"] = {"id": names.site(places[0].site)}
+        event["bizLocation"] = {"id": sites[0].uri}
     event["sensorElementList"] = _sensors(places, (t_min, t_max), names, more.get("result"))
     more = {"earliest": written(t_min), "latest": written(t_max)} | more
     if len(things) == 1 and things[0].raw is not None:
         more["tag"] = things[0].raw
     event |= {f"{PREFIX}:{name}": x for name, x in more.items()}
-    event["eventID"] = event_hash(event, {one.uri: one.canonical for one in things})
+    event["eventID"] = event_hash(event, {one.uri: one.canonical for one in (*things, *points, *sites)})
     return event
 
 
@@ -143,7 +144,7 @@ def _sensors(places: Sequence[Place], interval: tuple[int, int], names: Names, r
     """The interval of a result, and those of its readings."""
     elements = [] if result is None else [_sensor(interval, None, "Result", result)]
     for one in places:
-        device = names.read_point(one.site, one.gateway, one.stream)
+        device = names.read_point(one.site, one.gateway, one.stream).uri
         elements.append(_sensor((one.t_min, one.t_max), device, "Reading", names.reading(*one.identity)))
     return elements
 

@@ -17,7 +17,7 @@ _STEP = "https://ref.gs1.org/cbv/BizStep-"
 
 
 def event_hash(event: Mapping[str, Any], canonical: Mapping[str, str]) -> str:
-    """The hash as a URI `ni:///sha-256;...?ver=CBV2.0`. canonical: that form of URIs of objects that have another one."""
+    """The hash as a URI `ni:///sha-256;...?ver=CBV2.0`. canonical: that form of URIs that have another one."""
     digest = hashlib.sha256(prehash(event, canonical).encode()).hexdigest()
     return f"ni:///sha-256;{digest}?ver=CBV2.0"
 
@@ -36,17 +36,17 @@ def prehash(event: Mapping[str, Any], canonical: Mapping[str, str]) -> str:
         text += f"bizStep={_STEP}{event['bizStep']}"
     for name in ("readPoint", "bizLocation"):
         if name in event:
-            text += f"{name}id={event[name]['id']}"
-    text += "sensorElementList" + _sorted(map(_sensor, event["sensorElementList"]))
+            text += f"{name}id={canonical.get(event[name]['id'], event[name]['id'])}"
+    text += "sensorElementList" + _sorted(_sensor(one, canonical) for one in event["sensorElementList"])
     ours = {name.removeprefix(f"{PREFIX}:"): x for name, x in event.items() if name.startswith(f"{PREFIX}:")}
     return text + _sorted(f"{{{VOCABULARY}}}{name}={_plain(x)}" for name, x in ours.items())
 
 
-def _sensor(element: Mapping[str, Any]) -> str:
+def _sensor(element: Mapping[str, Any], canonical: Mapping[str, str]) -> str:
     data = element["sensorMetadata"]
     text = f"sensorElementsensorMetadatastartTime={_time(data['startTime'])}endTime={_time(data['endTime'])}"
     if "deviceID" in data:
-        text += f"deviceID={data['deviceID']}"
+        text += f"deviceID={canonical.get(data['deviceID'], data['deviceID'])}"
     return text + _sorted(
         f"sensorReporttype={x['type'].replace(f'{PREFIX}:', VOCABULARY)}uriValue={x['uriValue']}"
         for x in element["sensorReport"]

@@ -7,6 +7,13 @@ from whenabouts_cloud.epc import EpcError, epc
 
 T_US = 1_795_000_000_000_000
 ODD_KEYS = ("badge 7", "1e400", "inf", 'E2"\\\t,é', "a/b?c#d", "%41", "E280116060000000")
+URIS = (
+    "urn:epc:id:sgln:0614141.00777.0", "urn:epc:id:sgln:0614141.00777.a%2Fb", "urn:epc:id:gid:952056.2718.1414",
+    "https://id.gs1.org/414/0614141007773/254/9", "https://acme.example/gtin/0614141007773", "https://acme.example/ABCDEFGHIJ",
+    "https://acme.example/dock?x=1#y", "urn:epc:id:grai:241935353601..17", "urn:epc:idpat:sgtin:0614141.812345.*",
+    "urn:uuid:4c1d", "https://id.gs1.org/01/614141123452/21/7", "urn:epc:id:sgtin:0614141.812345.6789",
+    "urn:epc:id:sgtin:1.2.3",
+)  # fmt: skip
 # Header and number of bits of each kind of EPC.
 KINDS = {
     0x2C: 96, 0x2D: 96, 0x2E: 96, 0x30: 96, 0x31: 96, 0x32: 96, 0x33: 96, 0x34: 96, 0x35: 96, 0x36: 208, 0x37: 176,
@@ -40,7 +47,7 @@ def _with_signs(rng: Random) -> int:
 
 def key(rng: Random) -> str | None:
     """An EPC, something else, or none."""
-    return epc_hex(rng) if rng.random() < 0.7 else rng.choice([*ODD_KEYS, None])
+    return epc_hex(rng) if rng.random() < 0.6 else rng.choice([*ODD_KEYS, *URIS, None])
 
 
 def place(rng: Random) -> dict[str, Any]:
@@ -49,7 +56,7 @@ def place(rng: Random) -> dict[str, Any]:
     width = rng.choice([0, 1, 499, 999, rng.randrange(10**7), rng.randrange(10**14)])
     return {
         "site": rng.choice(["hall", "Lager Süd,1"]), "gateway": rng.choice(["g-1", "g:2"]), "boot": rng.randrange(1 << 48),
-        "seq": rng.randrange(1 << 40), "stream": rng.choice(["dock/tags", "00/12345", "shelf 1"]),
+        "seq": rng.randrange(1 << 40), "stream": rng.choice(["dock/tags", "00/12345", "shelf 1", *URIS]),
         "t_min": t_min, "t_max": t_min + width,
     }  # fmt: skip
 

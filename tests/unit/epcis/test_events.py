@@ -153,13 +153,28 @@ def test_names_can_be_links_and_private_ones_can_begin_with_an_address_of_ones_o
     assert of_reading(READ, Names(links=True))["eventID"] == of_reading(READ, NAMES)["eventID"]
 
 
-@pytest.mark.parametrize("key", [*rows.ODD_KEYS, CASE])
+@pytest.mark.parametrize("key", [*rows.ODD_KEYS, *rows.URIS, CASE])
 def test_keys_and_streams_come_back_from_their_names(key):
     """Private ones and raw bits; other URIs are keys themselves."""
     thing = NAMES.thing(key)
     assert key_in(thing.raw or thing.uri) == key
-    assert stream_in(NAMES.read_point("a", "b", key)) == key
+    assert stream_in(NAMES.read_point("a", "b", key).uri) == key
     assert key_in(CASE_URI) == stream_in(CASE_URI) == CASE_URI
+
+
+def test_what_is_a_uri_already_is_its_own_name():
+    """Of keys, streams and sites; those of GS1 only in the form that hashes can be made of."""
+    row = READ | {
+        "key": CASE_URI,
+        "stream": "urn:epc:id:sgln:0614141.00777.0",
+        "site": "urn:epc:id:sgln:0614141.00888.0",
+    }
+    event = of_reading(row, NAMES)
+    assert (event["epcList"], event["readPoint"], event["bizLocation"]) == (
+        [CASE_URI], {"id": row["stream"]}, {"id": row["site"]}
+    )  # fmt: skip
+    assert NAMES.thing("https://id.gs1.org/01/614141123452/21/7").uri.startswith("urn:whenabouts:key/")
+    assert NAMES.thing("urn:whenabouts:key/x").uri == "urn:whenabouts:key/urn%3Awhenabouts%3Akey%2Fx"
 
 
 def test_times_are_read_with_their_zone_and_widened_to_microseconds():
@@ -177,6 +192,16 @@ def test_times_are_read_with_their_zone_and_widened_to_microseconds():
 def test_times_that_gs1s_program_cannot_round_are_moved_outwards():
     """By less than a millisecond."""
     assert (hashable(999_499, True), hashable(999_500, False), hashable(999_500, True)) == (999_499, 999_000, 1_000_000)
+
+
+def test_the_event_time_stays_in_the_interval_where_it_is_moved():
+    """The middle cannot be rounded, the start can."""
+    event = of_reading(READ | {"t_min": 1_795_000_000_999_439, "t_max": 1_795_000_001_000_438}, NAMES)
+    assert (
+        event["eventTime"]
+        == event["sensorElementList"][0]["sensorMetadata"]["startTime"]
+        == "2026-11-18T11:06:40.999439Z"
+    )
 
 
 def test_letters_that_json_escapes_are_escaped():
