@@ -27,6 +27,7 @@ RUN_BY = {
     "docs/gateways.md": "tests/e2e/test_manual_commands.py",
     "docs/enrolment.md": "tests/e2e/test_manual_commands.py",
     "docs/boards.md": "tests/e2e/test_manual_commands.py",
+    "docs/epcis.md": "tests/e2e/test_manual_commands.py",
     "docs/simulate.md": "tests/e2e/test_manual_commands.py",
     "edge/TRACE.md": "tests/e2e/test_manual_commands.py",
 }

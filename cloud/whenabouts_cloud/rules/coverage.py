@@ -10,11 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whenabouts_cloud.rules.model import Stream
+from whenabouts_cloud.rules.model import Stream, name_regex
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 TEXT = pa.dictionary(pa.int32(), pa.string())
+_NOT_DERIVED = r"(?!\$)"
 
 
 def covered(streams: Sequence[Stream], readings: pa.Table) -> Mask:
@@ -32,6 +33,21 @@ def belongings(streams: Sequence[Stream], readings: pa.Table) -> tuple[Ints, Int
     only = np.where(covers.any(axis=1), covers.argmax(axis=1), -1)[triple]
     row = np.flatnonzero(only >= 0)
     return row, only[row]
+
+
+def streams_in(names: Sequence[str]) -> pc.Expression:
+    """True for stored readings of these streams; names or patterns as in rules, such as dock/tags and shelf/#."""
+    plain = [name for name in names if not set(name) & {"+", "#"}]
+    condition = pc.field("stream").isin(pa.array(plain, pa.string()))
+    for pattern in (name for name in names if set(name) & {"+", "#"}):
+        text = name_regex(pattern).removeprefix(_NOT_DERIVED)  # the library has no look-ahead
+        mine = _matches(f"^(?:{text})\\z")  # not "$", which a line end at the end would pass too
+        condition |= mine & ~_matches(r"^\$") if pattern[0] in "+#" else mine
+    return condition
+
+
+def _matches(regex: str) -> pc.Expression:
+    return pc.match_substring_regex(pc.field("stream"), regex)
 
 
 def _covers(streams: Sequence[Stream], readings: pa.Table) -> tuple[Mask, Ints]:

@@ -48,7 +48,7 @@ from whenabouts_cloud.landing.history import History, Piece, readings_of
 from whenabouts_cloud.landing.scan import read_piece
 from whenabouts_cloud.landing.schema import SCHEMA
 from whenabouts_cloud.landing.store import Store
-from whenabouts_cloud.rules.stream_filter import streams_in
+from whenabouts_cloud.rules.coverage import streams_in
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter

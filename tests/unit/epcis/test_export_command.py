@@ -1,4 +1,7 @@
-"""`whenabouts-cloud export epcis`: documents of a landing and of results, complete and the same each time."""
+"""`whenabouts-cloud export epcis`: documents of a landing and of results, complete and the same each time.
+
+The events come from `whenabouts_cloud.commands.exchange.exported_events`.
+"""
 
 import json
 import random
@@ -12,14 +15,14 @@ from support.cloud.landing import EPOCH_US, land, reading
 from support.cloud.published_results import batch, match, publish
 from support.epcis.gs1 import faults, hashes
 from support.epcis.rows import pair
-from whenabouts_cloud.cli import main
+from whenabouts_cloud.commands.exchange.export import exports
 from whenabouts_cloud.correlation.pairs import RESULT as PAIRS
 
 PALLET, CASE = "3174257BF4499602D2000000", "3074257BF7194E4000001A85"
 
 
 def export(*arguments):
-    return CliRunner().invoke(main, ["export", "epcis", *map(str, arguments)])
+    return CliRunner().invoke(exports, ["epcis", *map(str, arguments)])
 
 
 def events_of(*texts):

@@ -15,7 +15,7 @@ from whenabouts_cloud.epcis.epcis_events import Place
 from whenabouts_cloud.epcis.event_hash import event_hash, prehash
 from whenabouts_cloud.epcis.landed_keys import keys_of
 from whenabouts_cloud.landing.store import Store
-from whenabouts_cloud.rules.stream_filter import streams_in
+from whenabouts_cloud.rules.coverage import streams_in
 
 
 def test_the_hashed_text_has_the_fields_in_the_order_of_the_standard():

@@ -16,7 +16,7 @@ from whenabouts_cloud.landing.schema import of
 from whenabouts_cloud.landing.selection import Selection, overlapping
 from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.progress import Advance
-from whenabouts_cloud.rules.stream_filter import streams_in
+from whenabouts_cloud.rules.coverage import streams_in
 
 KINDS = ("pair", "match")
 READ = of("site", "gateway", "boot", "seq", "stream", "kind", "key", "value", "attrs", "t_min", "t_max", "clock_state")
