@@ -4,10 +4,10 @@ from collections.abc import Set as AbstractSet
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from whenabouts_cloud.delivery.cursor import NOTHING
 from whenabouts_cloud.delivery.published import folder_of, numbers_after, parquet_in
+from whenabouts_cloud.delivery.result_files import opened
 from whenabouts_cloud.landing.store import Store
 
 
@@ -22,8 +22,8 @@ def probabilities(out: Store, number: int, ids: AbstractSet[str]) -> dict[str, f
             continue
         place = out.at_folder(folder_of(one))
         for name in parquet_in(place):
-            with place.open(name) as file:
-                table = pq.read_table(file, columns=["result_id", "status", "probability"])
+            with opened(place, name) as file:
+                table = file.read(["result_id", "status", "probability"])
             wanted = pc.is_in(table["result_id"], value_set=pa.array(sorted(ids), pa.string()))
             mine = table.filter(pc.and_(wanted, pc.equal(table["status"], "match")))
             for result_id, chance in zip(mine["result_id"].to_pylist(), mine["probability"].to_pylist(), strict=True):
