@@ -7,7 +7,7 @@
     explain, plot        why a row is a pair, a match or a verdict, or why it is none
     interval             from timestamps and an error to the times between which each reading surely happened
     read_landing         the readings of a landing, from a folder or a bucket
-    epc                  the name that a tag's EPC memory holds
+    epc, epc_names       the name that a tag's EPC memory holds; those of a column of tags
 
 A result is of the same kind as what you gave. Everything is loaded at its first use.
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from whenabouts.matches import detect
     from whenabouts.pairs import correlate
     from whenabouts.pictures import plot
+    from whenabouts.tag_columns import epc_names
     from whenabouts_cloud.epc.tag_names import EpcError, EpcName, epc
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "correlate",
     "detect",
     "epc",
+    "epc_names",
     "explain",
     "interval",
     "plot",
@@ -62,6 +64,7 @@ _HOMES = {
     "EpcError": "whenabouts_cloud.epc.tag_names",
     "EpcName": "whenabouts_cloud.epc.tag_names",
     "epc": "whenabouts_cloud.epc.tag_names",
+    "epc_names": "whenabouts.tag_columns",
 }
 
 if not TYPE_CHECKING:

@@ -72,6 +72,9 @@ def read_condition(text: str) -> tuple[Condition, bool]:
     if rule.kind != "inner" or rule.top_k is not None:
         found = "found NEAREST, TOP, KEEP or ONLY, expected a condition on the times of a and b alone"
         raise RuleError("condition", [Mistake(1, 1, found)])
+    if rule.tag_texts:
+        found = f"found {rule.tag_texts[0]}, expected a condition on the times of a and b: choose the rows before"
+        raise RuleError("condition", [Mistake(1, 1, found)])
     return rule.condition, rule.key_equal
 
 

@@ -52,7 +52,7 @@ FLOORS = {
     "whenabouts": [
         "frames",
         "sequences states",
-        "held intervals landings matches pairs",
+        "held intervals landings matches pairs tag_columns",
         "columns",
         "explanations",
         "pictures",

@@ -19,7 +19,9 @@ import pyarrow.compute as pc
 
 from whenabouts_cloud.cep.explain.explanation import duration
 from whenabouts_cloud.correlation.pairs import correlate, matches, unmatchable
+from whenabouts_cloud.epc.words import word_of
 from whenabouts_cloud.landing.schema import IDENTITY, plain_text
+from whenabouts_cloud.rules.coverage import tagged
 from whenabouts_cloud.rules.model import CorrelateRule
 
 MAX_CANDIDATES = 20  # partners, those nearest to the middle of the condition
@@ -27,15 +29,18 @@ MAX_OTHER_KEYS = 5  # of another key, which would be partners if keys were not c
 MAX_RANKED = 100  # readings of a among whose partners the reading of b is ranked
 
 # From nearest to farthest: a pair; probable enough, but a has better partners (TOP); not probable enough; probable enough,
-# but of another key; a stamp that is longer than any in a pair; impossible; no reading of the other stream at all; no
-# reading to ask about.
-PairVerdict = Literal["pair", "beaten", "improbable", "keys", "long", "beyond", "missing", "nothing"]
-ORDER: tuple[PairVerdict, ...] = ("pair", "beaten", "improbable", "keys", "long", "beyond", "missing", "nothing")
+# but of another key, or one that does not satisfy the rule's conditions on it; a stamp that is longer than any in a pair;
+# impossible; no reading of the other stream at all; no reading to ask about.
+PairVerdict = Literal["pair", "beaten", "improbable", "keys", "tags", "long", "beyond", "missing", "nothing"]
+ORDER: tuple[PairVerdict, ...] = (
+    "pair", "beaten", "improbable", "keys", "tags", "long", "beyond", "missing", "nothing",
+)  # fmt: skip
 HEADLINES: dict[PairVerdict, str] = {
     "pair": "a pair",
     "beaten": "probable enough, but not among the best partners",
     "improbable": "no pair: not probable enough",
     "keys": "no pair: what lies within reach has another key",
+    "tags": "no pair: a key does not satisfy the conditions on it",
     "long": "no pair: a stamp is longer than any in a pair",
     "beyond": "no pair: no partner within reach",
     "missing": "no pair: no reading of the other stream around that time",
@@ -73,7 +78,8 @@ class Candidate:
 class PairsExplanation:
     """What became of the focus, a reading of stream a (side 0) or b (side 1); the nearest candidate first.
 
-    `examined` is the number of readings of the other stream that were given.
+    `examined` is the number of readings of the other stream that were given. `lacks`: which condition on its key the focus
+    does not satisfy; it takes no part in the rule then, and there are no candidates.
     """
 
     verdict: PairVerdict
@@ -82,6 +88,7 @@ class PairsExplanation:
     late_us: int | None
     candidates: tuple[Candidate, ...]
     examined: int
+    lacks: str | None = None
 
 
 def distribution(a_min: int, a_max: int, b_min: int, b_max: int) -> Distribution:
@@ -103,6 +110,9 @@ def why_not_pair(rule: CorrelateRule, side: int, focus: dict[str, Any], a: pa.Ta
     """
     others = (b, a)[side]
     asked = _Question(rule, side, focus, a, b)
+    lacks = asked.unmet(side, focus)
+    if lacks is not None:
+        return PairsExplanation("tags", side, focus, asked.late_us(side, focus), (), others.num_rows, lacks)
     candidates = sorted(asked.candidates(others), key=lambda one: (ORDER.index(one.verdict), -(one.probability or 0)))
     verdict = candidates[0].verdict if candidates else "missing"
     return PairsExplanation(verdict, side, focus, asked.late_us(side, focus), tuple(candidates), others.num_rows)
@@ -114,6 +124,7 @@ class _Question:
     def __init__(self, rule: CorrelateRule, side: int, focus: dict[str, Any], a: pa.Table, b: pa.Table) -> None:
         self.rule, self.side, self.focus = rule, side, focus
         self.streams = rule.a, rule.b
+        a, b = (x.filter(pa.array(tagged(tags, x["key"]))) for x, tags in zip((a, b), rule.tags, strict=True))
         one = pa.Table.from_pylist([{name: focus.get(name) for name in a.schema.names}], schema=a.schema)
         sides = [one, b] if side == 0 else [a, one]
         sides = [x.filter(pa.array(~unmatchable(rule, x))) for x in sides]
@@ -157,6 +168,17 @@ class _Question:
         offset_us = self.streams[side].offset_us
         return row["t_min"] + offset_us, row["t_max"] + offset_us
 
+    def unmet(self, side: int, row: dict[str, Any]) -> str | None:
+        """The first condition on the key of a reading that does not hold; None if all do."""
+        for tag in self.rule.tags[side]:
+            meant = word_of(row["key"], tag.word)
+            wanted = f"{tag.said(self._alias(side))} does not hold"
+            if meant is None:
+                return f"{wanted}: {'it has no key' if row['key'] is None else f'its key holds no {tag.word}'}"
+            if (meant == tag.text) != tag.equal:
+                return f'{wanted}: it is "{meant}"'
+        return None
+
     def late_us(self, side: int, row: dict[str, Any]) -> int | None:
         """How long after the end of its stamp and DELAY a reading landed; None if not later, or not known."""
         landed_us = row.get("landed_us")
@@ -181,6 +203,8 @@ class _Question:
             return "beyond", f"@{rule.b_alias} - @{rule.a_alias} is at least {where}"
         if rule.key_equal and (row["key"] is None or row["key"] != self.focus["key"]):
             return "keys", f"probability {probability}, but of another key" if row["key"] else "it has no key"
+        if (lacks := self.unmet(1 - self.side, row)) is not None:
+            return "tags", f"probability {probability}, but {lacks}"
         if _identity(row) not in self.stay:
             return "beaten", f"probability {probability}, but {rule.a_alias} has {rule.top_k} better partners"
         return "pair", f"probability {probability}, {needs}"

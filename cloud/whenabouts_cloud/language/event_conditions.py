@@ -7,11 +7,12 @@ from typing import Any, Literal, cast
 
 from lark import Token
 
+from whenabouts_cloud.epc.words import WORDS, mistake_in
 from whenabouts_cloud.language.timing import Notes, UnreadableError, duration
 from whenabouts_cloud.pattern.elements import Event, Leaf, Negated
 from whenabouts_cloud.pattern.expressions import (
-    FIELDS,
     MAX_DEPTH,
+    NAMED,
     Attribute,
     Constant,
     Expression,
@@ -91,7 +92,7 @@ class Conditions:
 
     def _number(self, tree: Any, depth: int) -> Expression:
         expression: Expression | str = self._any(tree, depth)
-        if isinstance(expression, str) or _is_truth(expression):
+        if isinstance(expression, str) or _is_truth(expression) or _is_word(expression):
             raise self._notes.unreadable(tree, f"found {_describe(expression)}, expected a number or an attribute")
         return expression
 
@@ -132,6 +133,7 @@ class Conditions:
             for side, of in zip(numbers, (left, right), strict=True):
                 if _is_truth(side):
                     raise self._notes.unreadable(of, f"found {_describe(side)}, expected a number or an attribute")
+            self._check_words(tree, numbers, str(sign))
             return Operation(cast(Op, str(sign)), tuple(numbers))
         text = next(x for x in operands if isinstance(x, str))
         attribute = operands[1] if isinstance(operands[0], str) else operands[0]
@@ -141,7 +143,23 @@ class Conditions:
             )
         if sign not in ("=", "!="):
             raise self._notes.unreadable(sign, f'found {sign} "{text}", expected = or !=: text has no order here')
+        mistake = mistake_in(attribute.column, text) if _is_word(attribute) else None
+        if mistake is not None:
+            raise self._notes.unreadable(tree, mistake)
         return TextIs(attribute, text, str(sign) == "=")
+
+    def _check_words(self, tree: Any, sides: list[Expression], sign: str) -> None:
+        """Words of names are texts: they are compared with an attribute, by = and !=."""
+        words = [side for side in sides if _is_word(side)]
+        if words and sign not in ("=", "!="):
+            raise self._notes.unreadable(
+                tree, f"found {words[0].text()} {sign}, expected = or !=: text has no order here"
+            )
+        if words and not all(isinstance(side, Attribute) for side in sides):
+            number = next(side for side in sides if not isinstance(side, Attribute))
+            raise self._notes.unreadable(
+                tree, f"found {words[0].text()} compared with {_describe(number)}, expected a text in quotes"
+            )
 
     def _attribute(self, tree: Any) -> Attribute:
         reference, first, *second = tree.children
@@ -153,7 +171,7 @@ class Conditions:
         if first != "attrs":
             raise self._notes.unreadable(first, f"found {first}.{second[0]}, expected {first} or attrs.{second[0]}")
         name = str(second[0])
-        return Attribute(of, f"attrs.{name}" if name in FIELDS else name)
+        return Attribute(of, f"attrs.{name}" if name in NAMED else name)
 
     def _constant(self, tree: Any) -> Constant:
         number = tree.children[0]
@@ -193,6 +211,10 @@ class Conditions:
         return f"found {name}, expected one of the elements{hint}"
 
 
+def _is_word(x: Any) -> bool:
+    return isinstance(x, Attribute) and x.column in WORDS
+
+
 def _is_truth(x: Any) -> bool:
     return isinstance(x, TextIs | Related) or (
         isinstance(x, Operation) and (x.op in _COMPARISONS or x.op in ("and", "or", "not"))
@@ -202,4 +224,5 @@ def _is_truth(x: Any) -> bool:
 def _describe(x: Any) -> str:
     if isinstance(x, str):
         return f'the text "{x}"'
-    return f"the condition {x.text()}" if _is_truth(x) else f"the number {x.text()}"
+    kind = "condition" if _is_truth(x) else "text" if _is_word(x) else "number"
+    return f"the {kind} {x.text()}"

@@ -1,10 +1,11 @@
 """Conditions on events: as expressions, and compiled to programs for the stack machine of a plan.
 
-A column is a number that a condition reads from an event: `value`, `t_min`, `t_max`, `key` (its code) or the name of an
-attribute. Text is compared for equality only. For a comparison with a text in the rule the column is an indicator, named
-`antenna="left"`: 1 where the attribute is that text, 0 where it is something else (`split_column` splits the name). Between
-events two text attributes compare by a code chosen by the code that fills the columns: equal texts, equal numbers. A missing
-attribute is nan; no comparison with nan holds, and dividing by zero gives nan too.
+A column is a number that a condition reads from an event: `value`, `t_min`, `t_max`, `key` (its code), a part of the name
+that the key holds (`epc.words`), or the name of an attribute. Text is compared for equality only. For a comparison with a
+text in the rule the column is an indicator, named `antenna="left"`: 1 where the attribute is that text, 0 where it is
+something else (`split_column` splits the name). Between events two text attributes compare by a code chosen by the code
+that fills the columns: equal texts, equal numbers. A missing attribute is nan; no comparison with nan holds, and dividing
+by zero gives nan too.
 
 Allen's relations (Allen, Maintaining knowledge about temporal intervals, 1983) take [t_min, t_max] as a duration. They are
 defined so that exactly one of the 13 holds for any two closed intervals, those of length zero included.
@@ -15,7 +16,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal, cast
 
-from whenabouts_cloud.pattern.plan import Op, Program, Step
+from whenabouts_cloud.epc.words import WORDS
+from whenabouts_cloud.pattern.plan import Op, Plan, Program, Step
 
 MAX_DEPTH = 32  # of nested operations, as they are written
 MAX_STEPS = 256  # of one condition
@@ -30,6 +32,7 @@ FIELDS = (
     "gateway",
     "stream",
 )  # of a reading, before attributes
+NAMED = (*FIELDS, *WORDS)  # an attribute that is called like one of these is written attrs.NAME
 
 # Relations of two intervals a and b: comparison of the begins, of the ends, and a further condition.
 ALLEN = {
@@ -128,6 +131,9 @@ class Operation:
         inner = [f"({x.text()})" if isinstance(x, Operation | TextIs | Related) else x.text() for x in self.operands]
         if self.op in ("negate", "not"):
             return f"{'-' if self.op == 'negate' else 'NOT '}{inner[0]}"
+        first = self.operands[0]
+        if isinstance(first, Attribute) and first.column in WORDS and self.operands[1] == Constant(0.0):
+            return inner[0]  # that the key holds it at all: a text is compared with no number
         return f" {self.op.upper()} ".join(inner)
 
 
@@ -142,6 +148,17 @@ def split_column(column: str) -> tuple[str, str | None]:
     """
     name, quote, word = column.partition('="')
     return name, word[:-1] if quote else None
+
+
+def column_kind(column: str) -> Literal["field", "word", "attribute"]:
+    """Where a column (without its text) comes from: a field of readings, the name in their keys, or their attributes."""
+    return "field" if column in FIELDS else "word" if column in WORDS else "attribute"
+
+
+def words_of(plan: Plan) -> tuple[str, ...]:
+    """What the conditions of a plan read of the names in keys, each word once."""
+    read = {split_column(column)[0] for column in plan.attributes}
+    return tuple(word for word in WORDS if word in read)
 
 
 def references(expression: Expression) -> Iterator[Reference]:

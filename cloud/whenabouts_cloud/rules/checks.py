@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from lark import Token, Tree
 
+from whenabouts_cloud.epc.words import WORDS, mistake_in
 from whenabouts_cloud.language.errors import Mistake
 from whenabouts_cloud.language.grammar import TOO_DEEP
 from whenabouts_cloud.language.pattern import read_pattern
@@ -25,6 +26,7 @@ from whenabouts_cloud.rules.model import (
     Rule,
     RuleFile,
     Stream,
+    TagIs,
 )
 from whenabouts_cloud.rules.states import read_global_state
 from whenabouts_protocol.topics import is_name
@@ -155,11 +157,17 @@ class Checker:
         streams = [self._known_stream(x) for x in (a, b)]
         aliases = str(a_alias), str(b_alias)
         timing = condition(predicate, window, confidence(rest[0], self._notes), aliases, self._notes)
-        key_equal = [self._key_equality(x, set(aliases)) for x in conditions]
+        key_equal, tags = self._tags(conditions, aliases)
         kind, top_k = self._results([x for x in rest[1:] if x.data != "condition"], aliases)
         if place == "EDGE" and (kind != "inner" or top_k is not None):
             self._notes.add(
                 place, "found AT EDGE, expected AT CLOUD or nothing: a gateway finds all pairs, nothing else"
+            )
+        if place == "EDGE" and any(tags.values()):
+            self._notes.add(
+                place,
+                "found AT EDGE, expected AT CLOUD or nothing: a gateway compares keys with each other only, and does not "
+                "know the names in them",
             )
         if timing is None or streams[0] is None or streams[1] is None:
             return None
@@ -168,11 +176,13 @@ class Checker:
             streams[0],
             streams[1],
             timing,
-            any(key_equal),
+            key_equal,
             *aliases,
             kind=kind,
             top_k=top_k,
             place=cast(Place, "auto" if place is None else place.lower()),
+            a_tags=tags[aliases[0]],
+            b_tags=tags[aliases[1]],
         )
 
     def _cep(self, name: str, place: Token | None, body: Any, counted: Any = None) -> CepRule | None:
@@ -247,13 +257,41 @@ class Checker:
             return None
         return self._streams[str(token)]
 
-    def _key_equality(self, condition: Any, aliases: set[str]) -> bool:
-        texts = [str(x) for x in condition.children]
-        if len(texts) == 5 and texts[2] == "=" and texts[1] == texts[4] == "key":
-            for alias in (condition.children[0], condition.children[3]):
-                if alias not in aliases:
-                    self._notes.add(alias, f"found {alias}, expected {either(aliases)}")
-            if texts[0] != texts[3]:
-                return True
-        self._notes.add(condition, "found a condition that is not supported yet; expected `a.key = b.key` only")
-        return False
+    def _tags(self, conditions: list[Any], aliases: tuple[str, str]) -> tuple[bool, dict[str, tuple[TagIs, ...]]]:
+        """Whether both keys must be equal, and the conditions on the key of each reading, by alias."""
+        key_equal = False
+        tags: dict[str, dict[TagIs, None]] = {alias: {} for alias in aliases}
+        for tree in conditions:
+            alias, word, sign, *other = tree.children
+            unknown = [name for name in (alias, *other[:-1]) if name not in aliases]
+            for name in unknown:
+                self._notes.add(name, f"found {name}, expected {either(set(aliases))}")
+            if (mistake := _tag_mistake(tree)) is not None:
+                self._notes.add(tree, mistake)
+            elif len(other) == 2:
+                key_equal = True
+            elif not unknown:
+                tags[str(alias)][TagIs(str(word), str(other[0])[1:-1], sign == "=")] = None
+        return key_equal, {alias: tuple(some) for alias, some in tags.items()}
+
+
+def _tag_mistake(tree: Any) -> str | None:
+    """What is wrong with a condition on keys of a CORRELATE rule, beside its aliases."""
+    alias, word, sign, *other = tree.children
+    written = f"{alias}.{word} {sign} {'.'.join(other)}"
+    if len(other) == 2:
+        if word == "key" and sign == "=" and other[1] == "key" and other[0] != alias:
+            return None
+        return (
+            f"found {written}, expected `a.key = b.key`: pairs are found by keys; AND(...) ACROSS KEYS compares others"
+        )
+    if word not in ("key", *WORDS):
+        return (
+            f"found {written}, expected a condition on key, {', '.join(WORDS)}: readings in pairs have no other "
+            "attributes; SEQ and AND compare them"
+        )
+    if other[0].type == "NUMBER":
+        return f'found {written}, expected a text in quotes: "{other[0]}"'
+    if sign not in ("=", "!="):
+        return f"found {written}, expected = or !=: text has no order here"
+    return None if word == "key" else mistake_in(str(word), str(other[0])[1:-1])

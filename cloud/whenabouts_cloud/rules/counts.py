@@ -4,7 +4,7 @@ from typing import Any, cast
 
 from whenabouts_cloud.language.pattern import Pattern
 from whenabouts_cloud.language.timing import Notes, duration
-from whenabouts_cloud.pattern.expressions import FIELDS
+from whenabouts_cloud.pattern.expressions import NAMED
 from whenabouts_cloud.rules.model import Count, Function
 
 
@@ -27,7 +27,7 @@ def read_count(tree: Any, pattern: Pattern, notes: Notes) -> Count | None:
             notes.add(name, f"found {name}, expected one of {', '.join(places)}")
         if len(column) == 2 and column[0] != "attrs":
             notes.add(column[0], f"found {'.'.join(column)}, expected value, an attribute or attrs.{column[1]}")
-        if len(column) == 1 and column[0] in FIELDS and column[0] != "value":
+        if len(column) == 1 and column[0] in NAMED and column[0] != "value":
             notes.add(column[0], f"found {column[0]}, expected value or an attribute: numbers that readings have")
         aggregates.append((cast(Function, str(function).lower()), str(name), ".".join(column)))
     if pattern.emit == "arrival":

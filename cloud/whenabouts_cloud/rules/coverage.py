@@ -1,4 +1,7 @@
-"""Which readings belong to which streams, for whole tables: every distinct triple of names is compared once."""
+"""Which readings belong to which streams, for whole tables: every distinct triple of names is compared once.
+
+The sides of a rule CORRELATE are its streams, less the readings whose keys do not satisfy the rule's conditions on them.
+"""
 
 import functools
 import operator
@@ -10,7 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whenabouts_cloud.rules.model import Stream, name_regex
+from whenabouts_cloud.epc.columns import word_column
+from whenabouts_cloud.rules.model import CorrelateRule, Stream, TagIs, name_regex
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -22,6 +26,26 @@ def covered(streams: Sequence[Stream], readings: pa.Table) -> Mask:
     """(readings, streams): True where a reading belongs to a stream. Needs the columns site, gateway and stream."""
     covers, triple = _covers(streams, readings)
     return covers[triple]
+
+
+def sides_of(rule: CorrelateRule, readings: pa.Table) -> Mask:
+    """(readings, 2): True where a reading is one of a, or of b. Needs the column key too."""
+    sides = covered((rule.a, rule.b), readings)
+    for number, tags in enumerate(rule.tags):
+        if tags:
+            at = np.flatnonzero(sides[:, number])
+            sides[at, number] = tagged(tags, readings["key"].take(pa.array(at)))
+    return sides
+
+
+def tagged(tags: Sequence[TagIs], keys: Any) -> Mask:
+    """True for the keys that satisfy all of these conditions."""
+    encoded, satisfied = encode(keys), np.ones(len(keys), bool)
+    for tag in tags:
+        meant = word_column(encoded, tag.word)
+        fits = [(text == tag.text) == tag.equal for text in meant.dictionary.to_pylist()]
+        satisfied &= np.array([*fits, False])[meant.indices.fill_null(len(fits)).to_numpy(zero_copy_only=False)]
+    return satisfied
 
 
 def belongings(streams: Sequence[Stream], readings: pa.Table) -> tuple[Ints, Ints]:

@@ -13,6 +13,7 @@ from whenabouts_cloud.pattern.automaton import Automaton, automaton
 from whenabouts_cloud.pattern.automaton_svg import MAX_DRAWN, svg
 from whenabouts_cloud.pattern.compile import alternative_shapes
 from whenabouts_cloud.pattern.elements import leaves
+from whenabouts_cloud.pattern.expressions import words_of
 from whenabouts_cloud.pattern.unfold import Between, Shape, bits
 from whenabouts_cloud.rules.model import CepRule
 
@@ -41,7 +42,7 @@ class EventsExplained:
     """All predictions about a rule before it runs; `states` is empty if `state_count` is above 32.
 
     `layers`: (types present, states, complete ones); `state_count` None: too many to count. `owned`: the streams of one
-    site or gateway, with it.
+    site or gateway, with it. `words`: what conditions read of the names in keys.
     """
 
     name: str
@@ -62,6 +63,7 @@ class EventsExplained:
     states: tuple[StateExplained, ...]
     layers: tuple[tuple[int, int, int], ...]
     owned: tuple[str, ...]
+    words: tuple[str, ...] = ()
 
 
 def explain_events(rule: CepRule, reason: str = "a gateway runs CORRELATE rules only") -> EventsExplained:
@@ -86,6 +88,7 @@ def explain_events(rule: CepRule, reason: str = "a gateway runs CORRELATE rules 
         _states(graph),
         tuple((n, *counts) for n, counts in graph.layers().items()),
         tuple(f"{stream.name}{stream.owner}" for stream in rule.streams if stream.owner),
+        words_of(rule.plan()),
     )
 
 

@@ -52,7 +52,10 @@ class Side:
 
 @dataclass(frozen=True)
 class Explanation:
-    """All predictions about a rule before it runs; memory_bytes is None if a rate is not given."""
+    """All predictions about a rule before it runs; memory_bytes is None if a rate is not given.
+
+    tags: conditions on keys, as they are written; words: what they read of the names in keys.
+    """
 
     name: str
     text: str
@@ -65,6 +68,8 @@ class Explanation:
     longest_us: int
     sides: tuple[Side, Side]
     memory_bytes: int | None
+    tags: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
 
 
 def explain(placement: Placement, rates_hz: Mapping[str, float]) -> Explanation:
@@ -119,6 +124,8 @@ def explain(placement: Placement, rates_hz: Mapping[str, float]) -> Explanation:
         condition.longest_us,
         (a, b),
         None if readings is None else readings * per_reading,
+        tuple(rule.tag_texts),
+        tuple(dict.fromkeys(one.word for some in rule.tags for one in some if one.word != "key")),
     )
 
 

@@ -18,7 +18,9 @@ def lines(e: Explanation | EventsExplained | StatesExplained) -> list[str]:
         f"  condition    {time_text(e.lo_us)} <= @{e.sides[1].alias} - @{e.sides[0].alias} <= {time_text(e.hi_us)}, "
         f"probability at least {e.confidence}",
         f"  can match    stamps up to {time_text(e.longest_us)} long",
+        *(f"  only where   {text}" for text in e.tags),
     ]
+    shown += _names(e.words)
     for side in e.sides:
         shown += _side_lines(side)
     if e.memory_bytes is not None:
@@ -33,6 +35,7 @@ def _events_lines(e: EventsExplained) -> list[str]:
         f"  runs         in the {e.where}: {e.reason}",
         f"  pattern      {e.text.splitlines()[-1].strip()}",
         *(f"  only from    {owned}" for owned in e.owned),
+        *_names(e.words),
         f"  match        {', '.join(e.places)}",
         f"  alternatives {e.alternatives}",
         f"  window       {time_text(e.window_us)}, {'less than that' if e.strict_window else 'that much included'}",
@@ -48,6 +51,11 @@ def _events_lines(e: EventsExplained) -> list[str]:
             f"{time_text(source_us)} past {gap.final_by}",
         ]
     return lines + _automaton_lines(e)
+
+
+def _names(words: tuple[str, ...]) -> list[str]:
+    said = "what the EPC in a key says; no comparison holds for a key that says nothing of the kind"
+    return [f"  names        {', '.join(words)}: {said}"] if words else []
 
 
 def _emitted(e: EventsExplained) -> str:

@@ -66,11 +66,27 @@ class Stream:
         return f'STREAM {self.name} FROM "{self.pattern}"{at_site} DELAY {self.delay_us} us{length}{offset}'
 
 
+class TagIs(NamedTuple):
+    """Condition on the key of one reading: `word` of it ("key" or one of `epc.words.WORDS`) is, or is not, this text.
+
+    It does not hold for a key that holds no such name, nor for a reading without a key.
+    """
+
+    word: str
+    text: str
+    equal: bool = True
+
+    def said(self, alias: str) -> str:
+        """The condition in the rule language."""
+        return f'{alias}.{self.word} {"=" if self.equal else "!="} "{self.text}"'
+
+
 @dataclass(frozen=True)
 class CorrelateRule:
     """Pairs of a reading of `a` and one of `b` that satisfy a timing condition; a tie with its confidence is a pair.
 
-    With `key_equal` both must have the same key; a reading without a key is then in no pair.
+    With `key_equal` both must have the same key; a reading without a key is then in no pair. Readings of `a` that do not
+    satisfy all of `a_tags` take no part in the rule, as if they were not of its stream; likewise those of `b`.
 
     `top_k` keeps for each reading of `a` only the pairs with its k best readings of `b`: the most probable first, then those
     whose middles lie nearest to each other, then by the identity of b. `kind` selects the results: `inner` the pairs; `left`
@@ -89,11 +105,26 @@ class CorrelateRule:
     top_k: int | None = None
     place: Place = "auto"
     into: tuple[Into, ...] = field(default=(), compare=False, repr=False)
+    a_tags: tuple[TagIs, ...] = ()
+    b_tags: tuple[TagIs, ...] = ()
+
+    @property
+    def tags(self) -> tuple[tuple[TagIs, ...], tuple[TagIs, ...]]:
+        """The conditions on the keys of readings of a, and of b."""
+        return self.a_tags, self.b_tags
+
+    @property
+    def tag_texts(self) -> list[str]:
+        """The same in the rule language."""
+        return [
+            one.said(alias) for alias, some in zip((self.a_alias, self.b_alias), self.tags, strict=True) for one in some
+        ]
 
     def text(self) -> str:
         """The rule with its streams in canonical text: equal texts are equal rules."""
         place = "" if self.place == "auto" else f" AT {self.place.upper()}"
         keys = f" AND {self.a_alias}.key = {self.b_alias}.key" if self.key_equal else ""
+        keys += "".join(f" AND {text}" for text in self.tag_texts)
         nearest = "" if self.top_k is None else f" TOP {self.top_k}"
         kept = {"inner": "", "left": f" KEEP ALL {self.a_alias}", "anti": f" ONLY UNMATCHED {self.a_alias}"}[self.kind]
         streams = "\n".join(dict.fromkeys((self.a.text(), self.b.text())))

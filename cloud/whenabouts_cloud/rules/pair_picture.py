@@ -66,6 +66,8 @@ def picture(rule: CorrelateRule) -> str:
         page.legend("curve", number, _said(rule, one))
     if rule.key_equal:
         page.line("only readings of one key")
+    for text in rule.tag_texts:
+        page.line(f"only where {text}")
     return page.finish()
 
 

@@ -117,6 +117,10 @@ def _place(rule: Rule, streams: Sequence[GatewayStream]) -> Placement:
         return Placement(rule, "cloud", "a gateway runs CORRELATE rules only")
     if rule.kind != "inner" or rule.top_k is not None:
         return Placement(rule, "cloud", "a gateway finds all pairs, nothing else")
+    if rule.tag_texts:
+        return Placement(
+            rule, "cloud", "a gateway compares keys with each other only, and does not know the names in them"
+        )
     sides = [tuple(s for s in streams if _covers(stream, s)) for stream in (rule.a, rule.b)]
     for stream, covered in zip((rule.a, rule.b), sides, strict=True):
         if not covered:

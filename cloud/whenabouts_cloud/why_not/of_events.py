@@ -15,10 +15,11 @@ from whenabouts_cloud.cep.explain.why_not import why_not
 from whenabouts_cloud.cep.shard.events import beyond_time
 from whenabouts_cloud.cep.shard.views import MARK, Views, runs_of
 from whenabouts_cloud.cep.uncertain.causal import Clocks
+from whenabouts_cloud.epc.words import word_of
 from whenabouts_cloud.landing.schema import SCHEMA, json_in
 from whenabouts_cloud.landing.selection import Selection
 from whenabouts_cloud.landing.store import Store
-from whenabouts_cloud.pattern.expressions import FIELDS, split_column
+from whenabouts_cloud.pattern.expressions import column_kind, split_column
 from whenabouts_cloud.rules.model import CepRule
 from whenabouts_cloud.why_not.around import (
     MAX_ROWS,
@@ -166,7 +167,11 @@ def seen(rule: CepRule, rows: list[dict[str, Any]], key: str) -> list[tuple[Seen
 def column_of(fields: Mapping[str, Any], attributes: Mapping[str, Any], column: str, codes: dict[str, int]) -> float:
     """Value of a column for conditions, as in `pattern.expressions`; each text gets a code, by which texts are compared."""
     name, word = split_column(column)
-    value = fields[name] if name in FIELDS else attributes.get(name.removeprefix("attrs."))
+    kind = column_kind(name)
+    if kind == "field":
+        value = fields[name]
+    else:
+        value = word_of(fields["key"], name) if kind == "word" else attributes.get(name.removeprefix("attrs."))
     if value is None:
         return float("nan")
     if word is not None:

@@ -45,13 +45,16 @@ class PairsAnswer:
             for one in found.candidates:
                 said.append(f"  {alias[1 - found.side]}  {self._shown(1 - found.side, one.row)}{_late(one.late_us)}")
                 said.append(f"     {_between(rule, one)}{one.reason}")
-            if found.side == 0 and rule.kind != "inner":
+            if found.lacks is not None:
+                said.append(f"     {found.lacks}: it takes no part in the rule")
+            elif found.side == 0 and rule.kind != "inner":
                 said.append(f"  {self._outer(found.verdict)}")
         condition = rule.condition
         least, most = (f"{'-' if us < 0 else ''}{duration(abs(us))}" for us in (condition.lo_us, condition.hi_us))
         said.append(
             f"  a pair needs @{rule.b_alias} - @{rule.a_alias} from {least} to {most} "
             f"with probability {float(condition.ct):.12g}{', and one key' if rule.key_equal else ''}"
+            f"{''.join(f', and {text}' for text in rule.tag_texts)}"
         )
         return [*said, *(f"  {line}" for line in self.around.lines())]
 
@@ -69,6 +72,8 @@ class PairsAnswer:
             "threshold": float(condition.ct),
             "longest_us": min(condition.longest_us, (1 << 63) - 1),
             "key_equal": rule.key_equal,
+            "tags": rule.tag_texts,
+            "lacks": None if found is None else found.lacks,
             "top": rule.top_k,
             "results": rule.kind,
             "side": None if found is None else "ab"[found.side],

@@ -25,6 +25,7 @@ from whenabouts_cloud.pattern.expressions import (
     conjuncts,
     program,
     split_column,
+    words_of,
 )
 from whenabouts_cloud.pattern.plan import NEGATED, EventClass, Negation, Step
 from whenabouts_cloud.pattern.unfold import orders, shapes
@@ -162,6 +163,16 @@ def test_attributes_are_named_with_or_without_attrs():
     assert planned("SEQ(A) WITHIN 1 WHERE A.open") == planned("SEQ(A) WITHIN 1 WHERE A.open != 0")
     assert split_column('antenna="a=""') == ("antenna", 'a="')
     assert split_column("t_min") == ("t_min", None)
+
+
+def test_words_of_names_mean_the_key_and_attrs_the_attribute_of_that_name():
+    """A bare one is true for a key that holds it, and is written so again."""
+    where = 'A.gtin AND A.attrs.uri = "x" AND A.uri != A.attrs.gtin AND NOT A.epc_scheme'
+    pattern = Pattern.parse(f"SEQ(A) WITHIN 1 WHERE {where}")
+    assert pattern.plan(["A"]).attributes == ("gtin", 'attrs.uri="x"', "uri", "attrs.gtin", "epc_scheme")
+    assert words_of(pattern.plan(["A"])) == ("uri", "gtin", "epc_scheme")
+    assert "WHERE A.gtin AND" in pattern.text()
+    assert Pattern.parse(pattern.text(), 1).text() == pattern.text()
 
 
 def test_exactly_one_of_the_thirteen_relations_holds():
@@ -308,6 +319,12 @@ def test_windows_and_groups_as_they_are_written():
         ("SEQ(A, !B, !C, D) WITHIN 3 WHERE B.a > C.a", 34, "found B and C in one condition, both negated"),
         ("OR(A, B) WITHIN 3 WHERE A.a > B.a", 25, "found a condition on A and B, which are never in one match"),
         ("SEQ(A) WITHIN 3 WHERE " + "(" * 3 + "-" * 40 + "A.a > 2)))", 57, "found an expression nested more than 32 deep"),
+        ("SEQ(A) WITHIN 3 WHERE A.gtin = 80614141123458", 23,
+         "found A.gtin compared with the number 80614141123458, expected a text in quotes"),
+        ("SEQ(A, B) WITHIN 3 WHERE A.gtin < B.gtin", 26, "found A.gtin <, expected = or !=: text has no order here"),
+        ("SEQ(A) WITHIN 3 WHERE A.gtin + 1 > 2", 23, "found the text A.gtin, expected a number or an attribute"),
+        ("SEQ(A) WITHIN 3 WHERE A.gtin = \"80614141123459\"", 23, "expected 8 as the last digit, which checks the others"),
+        ("SEQ(A) WITHIN 3 WHERE A.epc_scheme != \"sgtin-96\"", 23, "expected one of sgtin, sscc"),
         ("SEQ(A) WITHIN 3 WHERE A.a > " + "9" * 400, 29, "found a number of 400 digits"),
     ],
 )  # fmt: skip

@@ -7,7 +7,9 @@ import pytest
 
 from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.rules import parse_rules
+from whenabouts_cloud.rules.explain_events import explain_events
 from whenabouts_cloud.rules.explain_pairs import explain, probe_share
+from whenabouts_cloud.rules.explain_text import lines
 from whenabouts_cloud.rules.placement import GatewayStream, place
 
 MS = 1000
@@ -96,6 +98,25 @@ def test_memory_needs_the_rates():
     assert e.sides[0].readings == e.sides[0].keep_us + 1
     assert e.sides[1].readings == 2 * e.sides[1].keep_us + 1
     assert e.memory_bytes == 100 * (e.sides[0].readings + e.sides[1].readings)
+
+
+def test_conditions_on_tags_are_told_in_words():
+    """For pairs and for events; only where names are read it is told what they are."""
+    pairs = explained("|@a - @b| <= 5 us", '0.5 AND a.gtin = "80614141123458" AND b.key != "hot"')
+    said = lines(pairs)
+    assert '  only where   a.gtin = "80614141123458"' in said
+    assert '  only where   b.key != "hot"' in said
+    assert next(line for line in said if line.startswith("  names")).startswith(
+        "  names        gtin: what the EPC in a key"
+    )
+    assert not any(
+        line.startswith("  names") for line in lines(explained("|@a - @b| <= 5 us", '0.5 AND a.key = "hot"'))
+    )
+    streams = TEXT.partition("RULE")[0]
+    [rule] = parse_rules(
+        f"{streams} RULE r SEQ(x a, y b) WITHIN 1 s PER key WHERE a.gtin = b.gtin AND b.epc_scheme"
+    ).rules
+    assert any(line.startswith("  names        gtin, epc_scheme: ") for line in lines(explain_events(rule)))
 
 
 def test_a_rule_at_the_edge_names_its_gateway():

@@ -10,7 +10,7 @@ from support.search import examples
 from whenabouts_cloud.language.timing import MAX_DURATION_US
 from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.rules import CorrelateRule, RuleError, Stream, load_rules, parse, parse_rules
-from whenabouts_cloud.rules.model import name_regex
+from whenabouts_cloud.rules.model import TagIs, name_regex
 
 STREAMS = 'STREAM d FROM "a" DELAY 1 s\n'
 RIGHT = STREAMS + "RULE r CORRELATE d AS a, d AS b WHERE |@a - @b| <= 3 s OVER 80 %"
@@ -107,7 +107,21 @@ def test_a_threshold_is_the_decimal_that_was_written(written, expected):
         (RIGHT.replace("@b|", "@c|"), 2, 46, "found @c, expected @a or @b"),
         (RIGHT.replace("@b|", "@a|"), 2, 46, "found @a twice, expected @b"),
         (RIGHT.replace("AS b", "AS a"), 2, 31, "expected two names"),
-        (RIGHT + " AND a.rssi > 3", 2, 66, "not supported yet; expected `a.key = b.key`"),
+        (RIGHT + " AND a.rssi > 3", 2, 66, "found a.rssi > 3, expected a condition on key, uri, gtin, epc_scheme"),
+        (RIGHT + " AND a.gtin = b.gtin", 2, 66, "found a.gtin = b.gtin, expected `a.key = b.key`"),
+        (RIGHT + " AND a.key = a.key", 2, 66, "found a.key = a.key, expected `a.key = b.key`"),
+        (RIGHT + " AND a.gtin = 80614141123458", 2, 66, 'expected a text in quotes: "80614141123458"'),
+        (RIGHT + ' AND a.gtin < "80614141123458"', 2, 66, "expected = or !=: text has no order here"),
+        (RIGHT + ' AND c.gtin = "80614141123458"', 2, 70, "found c, expected a or b"),
+        (RIGHT + ' AND b.gtin = "614141123452"', 2, 66, 'found gtin "614141123452", expected 14 digits: "00614141123452"'),
+        (RIGHT + ' AND b.gtin = "80614141123459"', 2, 66, "expected 8 as the last digit, which checks the others"),
+        (RIGHT + ' AND b.gtin = "1"', 2, 66, "expected 14 digits, with zeros in front"),
+        (RIGHT + ' AND b.gtin = "eight"', 2, 66, 'expected 14 digits such as "80614141123458"'),
+        (RIGHT + ' AND b.uri = "urn:epc:tag:sgtin-96:3.0614141.812345.6789"', 2, 66, "expected a pure identity such as"),
+        (RIGHT + ' AND b.epc_scheme = "SGTIN"', 2, 66, "expected one of sgtin, sscc, "),
+        (RIGHT + ' AND b.company_prefix = "06141"', 2, 66, "expected 6 to 12 digits"),
+        (RIGHT.replace("RULE r", "RULE r AT EDGE") + ' AND a.epc_scheme = "sgtin"', 2, 11,
+         "found AT EDGE, expected AT CLOUD or nothing: a gateway compares keys with each other only"),
         (timed("@a + 3 s >= @b"), 2, 39, "without WITHIN, expected one before OVER, as in WITHIN 1 h: without a second "
          "limit every earlier reading would match for ever"),
         (timed("@b - 3 s >= @a"), 2, 39, "every later reading would match for ever"),
@@ -285,9 +299,12 @@ def written_rules(draw):
         )
     )
     keyed = draw(st.booleans())
+    tag = st.sampled_from([TagIs("key", "hot"), TagIs("gtin", "80614141123458", False), TagIs("epc_scheme", "sscc")])
+    a_tags, b_tags = (() if place == "edge" else tuple(draw(st.lists(tag, max_size=2, unique=True))) for _ in range(2))
     return CorrelateRule(
-        draw(st.sampled_from(["r", "OVER"])), a, b, timing, keyed, "a", "b", kind=kind, top_k=top_k, place=place
-    )
+        draw(st.sampled_from(["r", "OVER"])), a, b, timing, keyed, "a", "b", kind=kind, top_k=top_k, place=place,
+        a_tags=a_tags, b_tags=b_tags,
+    )  # fmt: skip
 
 
 @given(written_rules())

@@ -7,6 +7,7 @@ import pytest
 from support.cep.landing import CAUSAL, causal_readings
 from support.cep.landing import rule as order
 from support.cloud.landing import EPOCH_US, land, reading, table
+from support.cloud.tags import sgtin
 from support.latwin.states import definitely
 from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.rules import parse_rules
@@ -48,6 +49,29 @@ def test_the_nearest_readings_are_kept_in_their_order():
     kept, left_out = nearest(rows, 10, 2)
     assert (kept["seq"].to_pylist(), left_out) == ([2, 3], 2)
     assert nearest(rows, 10, 4) == (rows, 0)
+
+
+def test_a_condition_on_a_name_is_named_as_it_was_written(tmp_path):
+    """Across keys: two tags of one product match; one of another product, and one whose key holds no name, do not."""
+    rule = parse_rules("""
+        STREAM dock FROM "dock" DELAY 1 s
+        STREAM exit FROM "exit" DELAY 1 s
+        RULE r SEQ(dock a, exit e) WITHIN 10 s ACROSS KEYS WHERE a.gtin = e.gtin AND e.company_prefix != "952114100012"
+    """).rules[0]
+    a, same, other = (sgtin("0614141", item, n).key for n, item in enumerate(["812345", "812345", "812346"]))
+    verdicts = []
+    for number, key in enumerate([same, other, "hot"]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        land(
+            folder,
+            [reading("g", 1, "dock", a, EPOCH_US, EPOCH_US), reading("g", 2, "exit", key, EPOCH_US + 9, EPOCH_US + 9)],
+        )
+        answer = why_not(Store.at(folder), rule, a, EPOCH_US)
+        verdicts.append(answer.json()["verdict"])
+        assert ("a.gtin = e.gtin" in "\n".join(answer.lines())) == (number > 0)
+    assert verdicts[0] == "match"
+    assert verdicts[1:] == ["condition", "condition"]
 
 
 def test_too_many_views_are_refused_with_a_way_out(tmp_path, monkeypatch):

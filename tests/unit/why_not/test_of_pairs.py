@@ -71,6 +71,32 @@ def test_a_pair_and_what_nearly_is_one(ask):
     ]
 
 
+def test_conditions_on_keys_are_named_with_what_was_found(ask):
+    """Of a partner with another product, one whose key holds no name, and of the reading that is asked about."""
+    case, other = "3074257BF7194E4000001A85", "3034257BF400004000000007"
+    rows = [
+        row(1, "dock/1", 0, 0, case), row(2, "shelf/1", 1, 1, other), row(3, "shelf/1", 2, 2, "E1"),
+        row(4, "shelf/1", 3, 3, case),
+    ]  # fmt: skip
+    body = 'WHERE |@a - @b| <= 10 s OVER 80 % AND b.gtin = "80614141123458"'
+    assert told(ask(body, rows, key=case)) == (
+        "pair",
+        [
+            (4, "pair", "probability 1, 0.8 is needed"),
+            (2, "tags", 'probability 1, but b.gtin = "80614141123458" does not hold: it is "00614141000012"'),
+            (3, "tags", 'probability 1, but b.gtin = "80614141123458" does not hold: its key holds no gtin'),
+        ],
+    )
+    answer = ask('WHERE |@a - @b| <= 10 s OVER 80 % AND a.epc_scheme != "sgtin" KEEP ALL a', [], key=case)
+    assert told(answer) == ("tags", [])
+    assert answer.lines()[0] == "no pair: a key does not satisfy the conditions on it"
+    assert (
+        answer.lines()[2] == '     a.epc_scheme != "sgtin" does not hold: it is "sgtin": it takes no part in the rule'
+    )
+    assert answer.json()["tags"] == ['a.epc_scheme != "sgtin"']
+    assert answer.json()["lacks"] in answer.lines()[2]
+
+
 def test_the_answer_has_what_a_picture_needs(ask):
     """The corners of the trapezoid, in us, its height, the limits, the threshold."""
     said = ask(HANDOVER, [row(1, "dock/1", 0, 4), row(3, "shelf/1", 8, 16)]).json()

@@ -22,10 +22,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whenabouts_cloud.epc.columns import word_column
 from whenabouts_cloud.frontier.times import FURTHEST_US
 from whenabouts_cloud.landing import schema as landing
 from whenabouts_cloud.landing.schema import STAMPED, json_in
-from whenabouts_cloud.pattern.expressions import FIELDS, split_column
+from whenabouts_cloud.pattern.expressions import column_kind, split_column
 from whenabouts_cloud.pattern.plan import Plan
 from whenabouts_cloud.rules.coverage import TEXT, belongings, encode
 from whenabouts_cloud.rules.model import CepRule, Count
@@ -56,7 +57,8 @@ class Columns(NamedTuple):
 def source_of(column: str) -> str:
     """The column of a reading table from which a condition's column is made: `attrs:x` is the JSON of attribute x."""
     name, _ = split_column(column)
-    return name if name in FIELDS else f"attrs:{name.removeprefix('attrs.')}"
+    attribute = f"attrs:{name.removeprefix('attrs.')}"
+    return {"field": name, "word": "key", "attribute": attribute}[column_kind(name)]
 
 
 def sources_of(plan: Plan, count: Count | None = None) -> list[str]:
@@ -141,7 +143,9 @@ def _read(plan: Plan) -> list[str]:
 def _numbers(name: str, column: pa.ChunkedArray, texts: bool = True) -> Floats:
     """The numbers of a condition's column from its source column; without `texts`, texts become nan, as they have no sum."""
     encoded = encode(column)
-    _, word = split_column(name)
+    of, word = split_column(name)
+    if column_kind(of) == "word":
+        encoded = word_column(encoded, of)
     plain = source_of(name) in TEXTS
     values = encoded.dictionary.to_pylist() if plain else _scalars(encoded.dictionary)
     meant = [_number(x if texts or not isinstance(x, str) else None, word) for x in values]

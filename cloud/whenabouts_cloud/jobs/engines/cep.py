@@ -28,6 +28,7 @@ from whenabouts_cloud.jobs.engines.engine import EngineJob, Ints, Mask, Routed, 
 from whenabouts_cloud.jobs.engines.sharding import shard_of_key
 from whenabouts_cloud.landing import schema as landing
 from whenabouts_cloud.landing.schema import STAMPED, json_in
+from whenabouts_cloud.pattern.expressions import words_of
 from whenabouts_cloud.rules.coverage import covered, encode, of_kinds
 from whenabouts_cloud.rules.model import CepRule, Stream
 from whenabouts_cloud.shard import Shard, StepOutput
@@ -60,7 +61,9 @@ class Cep(EngineJob[CepRule]):
         sources = sorted({name for rule in rules for name in sources_of(rule.plan(), rule.count)})
         attributes = [name for name in sources if name.startswith("attrs:")]
         mine = ~of_kinds(landed, NO_EVENT_KINDS)
-        if len(rules) > 1 or attributes:  # else `routed` leaves out the others at no cost
+        if (
+            len(rules) > 1 or attributes or any(words_of(rule.plan()) for rule in rules)
+        ):  # else `routed` leaves out the others at no cost
             streams = list(dict.fromkeys(stream for rule in rules for stream in rule.streams))
             mine &= covered(streams, landed).any(axis=1)
         readings = landed if mine.all() else landed.filter(pa.array(mine))

@@ -21,7 +21,7 @@ from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
 from whenabouts_cloud.jobs.engines.engine import EngineJob, Ints, Mask, Routed, TimeSlab
 from whenabouts_cloud.jobs.engines.sharding import shard_of_key
 from whenabouts_cloud.landing.scan import encoded
-from whenabouts_cloud.rules.coverage import covered, of_kinds
+from whenabouts_cloud.rules.coverage import covered, of_kinds, sides_of
 from whenabouts_cloud.rules.model import CorrelateRule, Stream
 from whenabouts_cloud.shard import StepOutput
 from whenabouts_protocol.reading import NO_EVENT_KINDS
@@ -64,7 +64,7 @@ class Correlation(EngineJob[CorrelateRule]):
 
     def routed(self, rule: CorrelateRule, readings: pa.Table, shards: int) -> Iterable[Routed]:
         """A reading that belongs to both streams is in both tables; in that of b only if it can be in a pair."""
-        sides = covered(self.streams(rule), readings)
+        sides = sides_of(rule, readings)
         sides[:, 1] &= ~unmatchable(rule, readings)
         shard = shard_of_key(readings["key"], shards) if rule.key_equal else np.zeros(readings.num_rows, np.int64)
         for number, name in enumerate(SIDES):
