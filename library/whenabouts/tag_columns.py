@@ -18,7 +18,7 @@ def epc_names(df: Frame, key: str = "key", prefixes: Collection[str] | None = No
 
     key: a column of texts, the hexadecimal digits of EPCs. prefixes: the company prefixes that you expect; other names count
     as none, which is what tells a name from random bits. Nulls where a key holds no name. Columns of these names that were
-    there are replaced. Cost: 75 us for each distinct key. A lazy frame is collected; of Spark's frames nothing is.
+    there are replaced. Cost: 0.1 ms for each distinct key. A lazy frame is collected; of Spark's frames nothing is.
 
     Raises:
         FrameError: there is no such column, or it holds no texts.

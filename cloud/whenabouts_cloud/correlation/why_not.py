@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from whenabouts_cloud.cep.explain.explanation import duration
 from whenabouts_cloud.correlation.pairs import correlate, matches, unmatchable
-from whenabouts_cloud.epc.words import word_of
+from whenabouts_cloud.epc.rule_words import word_of
 from whenabouts_cloud.landing.schema import IDENTITY, plain_text
 from whenabouts_cloud.rules.coverage import tagged
 from whenabouts_cloud.rules.model import CorrelateRule

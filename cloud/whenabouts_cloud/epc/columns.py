@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from whenabouts_cloud.epc.rule_words import WORDS, word_of
 from whenabouts_cloud.epc.tag_names import checked, name_in
-from whenabouts_cloud.epc.words import WORDS, word_of
 
 COLUMNS = {  # of EpcName, by what tables call them
     **WORDS,
@@ -39,7 +39,7 @@ def name_columns(keys: Any, prefixes: Collection[str] | None = None) -> pa.Table
 
 
 def word_column(keys: pa.DictionaryArray, word: str) -> pa.DictionaryArray:
-    """What a word (`words.word_of`) is for each key, null where it is nothing. Decodes only the keys that occur."""
+    """What a word (`rule_words.word_of`) is for each key, null where it is nothing. Decodes only the keys that occur."""
     occurring = np.unique(keys.indices.drop_null().to_numpy(zero_copy_only=False))
     meant: list[str | None] = [None] * len(keys.dictionary)
     for at in occurring.tolist():

@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 from lark import Token
 
-from whenabouts_cloud.epc.words import WORDS, mistake_in
+from whenabouts_cloud.epc.rule_words import WORDS, mistake_in
 from whenabouts_cloud.language.timing import Notes, UnreadableError, duration
 from whenabouts_cloud.pattern.elements import Event, Leaf, Negated
 from whenabouts_cloud.pattern.expressions import (

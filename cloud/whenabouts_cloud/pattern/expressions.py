@@ -1,9 +1,9 @@
 """Conditions on events: as expressions, and compiled to programs for the stack machine of a plan.
 
 A column is a number that a condition reads from an event: `value`, `t_min`, `t_max`, `key` (its code), a part of the name
-that the key holds (`epc.words`), or the name of an attribute. Text is compared for equality only. For a comparison with a
-text in the rule the column is an indicator, named `antenna="left"`: 1 where the attribute is that text, 0 where it is
-something else (`split_column` splits the name). Between events two text attributes compare by a code chosen by the code
+that the key holds (`epc.rule_words`), or the name of an attribute. Text is compared for equality only. For a comparison
+with a text in the rule the column is an indicator, named `antenna="left"`: 1 where the attribute is that text, 0 where it
+is something else (`split_column` splits the name). Between events two text attributes compare by a code chosen by the code
 that fills the columns: equal texts, equal numbers. A missing attribute is nan; no comparison with nan holds, and dividing
 by zero gives nan too.
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal, cast
 
-from whenabouts_cloud.epc.words import WORDS
+from whenabouts_cloud.epc.rule_words import WORDS
 from whenabouts_cloud.pattern.plan import Op, Plan, Program, Step
 
 MAX_DEPTH = 32  # of nested operations, as they are written

@@ -18,6 +18,7 @@
              @b - d >= @a WITHIN w   b at least d after a, and at most w
     OVER     0.8 or 80 %             the probability that a pair needs; a tie is a pair
     AND      a.key = b.key           only pairs of one key
+             a.gtin = "8061..."      only readings of a whose key has this name (`epc.rule_words`); = and != only
     TOP 3, NEAREST                   for each reading of a only its best partners: the most probable, among equals the
                                      nearest; NEAREST is TOP 1
     KEEP ALL a                       pairs, and each reading of a that is in no pair (left outer join)
@@ -34,8 +35,9 @@ A rule about an order of events; its types are streams:
     WITHIN      1 h, or < 1 h        from the first to the last event
     PER key     (default); ACROSS KEYS takes events of any keys
     CERTAIN     (default), POSSIBLE, OVER 90 % or CAUSAL: the meaning of order where stamps overlap
-    WHERE       conditions joined by AND: a.value, a.rssi (or a.attrs.rssi), a.t_min, a.t_max, a.key; + - * / and
-                = != < <= > >=; AND, OR, NOT; text with = and != only;
+    WHERE       conditions joined by AND: a.value, a.rssi (or a.attrs.rssi), a.t_min, a.t_max, a.key, and the names in
+                keys: a.uri, a.gtin, a.epc_scheme, a.company_prefix; + - * / and = != < <= > >=; AND, OR, NOT; text with
+                = and != only;
                 for a repetition b[2], b[LAST], b[PREV], and plain b for each one;
                 a DURING b and the rest of Allen's relations, which take stamps as durations: BEFORE, AFTER, MEETS, MET BY,
                 OVERLAPS, OVERLAPPED BY, STARTS, STARTED BY, DURING, CONTAINS, FINISHES, FINISHED BY, EQUALS

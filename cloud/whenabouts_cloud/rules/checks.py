@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from lark import Token, Tree
 
-from whenabouts_cloud.epc.words import WORDS, mistake_in
+from whenabouts_cloud.epc.rule_words import WORDS, mistake_in
 from whenabouts_cloud.language.errors import Mistake
 from whenabouts_cloud.language.grammar import TOO_DEEP
 from whenabouts_cloud.language.pattern import read_pattern

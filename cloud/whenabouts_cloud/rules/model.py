@@ -67,7 +67,7 @@ class Stream:
 
 
 class TagIs(NamedTuple):
-    """Condition on the key of one reading: `word` of it ("key" or one of `epc.words.WORDS`) is, or is not, this text.
+    """Condition on the key of one reading: `word` of it ("key" or one of `epc.rule_words.WORDS`) is, or is not, this text.
 
     It does not hold for a key that holds no such name, nor for a reading without a key.
     """

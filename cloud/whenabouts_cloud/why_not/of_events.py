@@ -15,7 +15,7 @@ from whenabouts_cloud.cep.explain.why_not import why_not
 from whenabouts_cloud.cep.shard.events import beyond_time
 from whenabouts_cloud.cep.shard.views import MARK, Views, runs_of
 from whenabouts_cloud.cep.uncertain.causal import Clocks
-from whenabouts_cloud.epc.words import word_of
+from whenabouts_cloud.epc.rule_words import word_of
 from whenabouts_cloud.landing.schema import SCHEMA, json_in
 from whenabouts_cloud.landing.selection import Selection
 from whenabouts_cloud.landing.store import Store

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.cloud.landing import EPOCH_US, reading, table
 from support.cloud.tags import TAGS, Tag
 from support.search import examples
-from whenabouts_cloud.epc.words import WORDS
+from whenabouts_cloud.epc.rule_words import WORDS
 from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.jobs.engines.cep import CEP
 from whenabouts_cloud.jobs.engines.correlate import CORRELATION

@@ -10,8 +10,8 @@ import whenabouts as wa
 from support.cloud.tags import TAGS, random_sgtin
 from whenabouts_cloud.epc import tag_names
 from whenabouts_cloud.epc.columns import name_columns, word_column
+from whenabouts_cloud.epc.rule_words import WORDS, word_of
 from whenabouts_cloud.epc.tag_names import name_in
-from whenabouts_cloud.epc.words import WORDS, word_of
 
 # Of the EPC Tag Data Standard: bits, pure identity, element string.
 EXAMPLES = [
@@ -108,6 +108,8 @@ def test_random_bits_have_the_name_that_another_decoder_gives_or_none(header, sc
         ("3074257BF7194E4000001A850001", "found bits that no sgtin-96 has"),
         ("3074257BF7194E4000001A850000", "found 112 bits, expected 96 of a sgtin-96"),
         ("3074257BF7194E40", "found no sgtin-96 in it"),
+        ("3D76451FD75411DEF6B4CC0000000000", "found 128 bits, expected 144 of a cpi-var"),  # its serial would be 0
+        ("3074257BF7194E400000", "expected (>=): 96 actual: 80"),
         ("307C257BF7194E4000001A85", "found no sgtin-96 in it"),  # partition 7
         ("3077FFFFFC00000000000000", "found no sgtin-96 in it"),  # a company prefix of 8 digits in place of 7
         ("3174257BF4499602D2000001", "found bits that no sscc-96 has"),  # its last 24 bits are zero
@@ -157,14 +159,18 @@ def test_expected_company_prefixes_refuse_what_is_not_theirs():
     """Names without a prefix too. What cannot be a prefix is refused, whatever the tag."""
     case, general = "3074257BF7194E4000001A85", "3500E86F8000A9E000000586"
     assert wa.epc(case, prefixes=["9521141", "0614141"]) == wa.epc(case, prefixes="0614141") == wa.epc(case)
-    with pytest.raises(wa.EpcError, match="found the company prefix 0614141 in urn:.*, expected one of 9521141"):
+    with pytest.raises(wa.EpcError, match=r"found the company prefix 0614141 in urn:.*, expected one of 9521141"):
         wa.epc(case, prefixes={"9521141"})
-    with pytest.raises(wa.EpcError, match="found the company prefix None in urn:epc:id:gid.*, expected one of 0614141"):
+    with pytest.raises(
+        wa.EpcError, match=r"found the company prefix None in urn:epc:id:gid.*, expected one of 0614141"
+    ):
         wa.epc(general, prefixes=["0614141"])
     with pytest.raises(wa.EpcError, match="expected one of none"):
         wa.epc(case, prefixes=[])
     for wrong in ([614141], ["06141"], "sgtin", [None]):
-        with pytest.raises(wa.EpcError, match="prefixes: found .*, expected company prefixes, texts of 6 to 12 digits"):
+        with pytest.raises(
+            wa.EpcError, match=r"prefixes: found .*, expected company prefixes, texts of 6 to 12 digits"
+        ):
             wa.epc(case, prefixes=wrong)
 
 
@@ -181,6 +187,8 @@ def test_a_key_of_any_kind_has_a_name_or_none():
     before = tag_names._name_or_reason.cache_info().currsize
     for key in (None, "", " ", "\0", "3074", "\u0663" * 24, "30" * 100_000, "x" * 10**6):
         assert name_in(key) is None
+        with pytest.raises(wa.EpcError):
+            wa.epc(key)
     assert tag_names._name_or_reason.cache_info().currsize <= before + 6
 
 

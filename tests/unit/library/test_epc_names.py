@@ -9,6 +9,7 @@ import pytest
 import whenabouts as wa
 from support.cloud.tags import TAGS
 from support.library.kinds import KINDS, rows
+from whenabouts.tag_columns import epc_names
 
 COLUMNS = ["uri", "gtin", "epc_scheme", "company_prefix", "element_string", "digital_link", "epc_filter"]
 GIVEN = pa.table({"n": list(range(len(TAGS))), "tag": [tag.key for tag in TAGS]})
@@ -54,7 +55,8 @@ def test_an_index_of_pandas_and_a_connection_of_duckdb_stay():
 
 def test_categories_are_texts():
     frame = pl.DataFrame({"key": pl.Series([TAGS[0].key, None], dtype=pl.Categorical)})
-    assert wa.epc_names(frame)["gtin"].to_list() == [TAGS[0].gtin, None]
+    assert wa.epc_names is epc_names
+    assert epc_names(frame)["gtin"].to_list() == [TAGS[0].gtin, None]
     frame = pd.DataFrame({"key": pd.Categorical([TAGS[0].key, "hot"])})
     assert wa.epc_names(frame)["gtin"].tolist() == [TAGS[0].gtin, None]
 
@@ -77,5 +79,5 @@ def test_what_holds_no_keys_is_refused(frame, arguments, text):
 
 
 def test_prefixes_that_are_none_are_refused():
-    with pytest.raises(wa.EpcError, match="prefixes: found '06', expected company prefixes"):
+    with pytest.raises(wa.EpcError, match=r"prefixes: found '06', expected company prefixes"):
         wa.epc_names(GIVEN, "tag", prefixes=["06"])
