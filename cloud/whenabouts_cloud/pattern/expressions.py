@@ -132,7 +132,12 @@ class Operation:
         if self.op in ("negate", "not"):
             return f"{'-' if self.op == 'negate' else 'NOT '}{inner[0]}"
         first = self.operands[0]
-        if isinstance(first, Attribute) and first.column in WORDS and self.operands[1] == Constant(0.0):
+        if (
+            self.op == "!="
+            and isinstance(first, Attribute)
+            and first.column in WORDS
+            and self.operands[1] == Constant(0.0)
+        ):
             return inner[0]  # that the key holds it at all: a text is compared with no number
         return f" {self.op.upper()} ".join(inner)
 

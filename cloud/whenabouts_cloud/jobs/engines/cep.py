@@ -61,9 +61,8 @@ class Cep(EngineJob[CepRule]):
         sources = sorted({name for rule in rules for name in sources_of(rule.plan(), rule.count)})
         attributes = [name for name in sources if name.startswith("attrs:")]
         mine = ~of_kinds(landed, NO_EVENT_KINDS)
-        if (
-            len(rules) > 1 or attributes or any(words_of(rule.plan()) for rule in rules)
-        ):  # else `routed` leaves out the others at no cost
+        costly = attributes or any(words_of(rule.plan()) for rule in rules)
+        if len(rules) > 1 or costly:  # else `routed` leaves out the others at no cost
             streams = list(dict.fromkeys(stream for rule in rules for stream in rule.streams))
             mine &= covered(streams, landed).any(axis=1)
         readings = landed if mine.all() else landed.filter(pa.array(mine))
