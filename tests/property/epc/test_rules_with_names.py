@@ -15,8 +15,9 @@ from whenabouts_cloud.epc.rule_words import WORDS
 from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.jobs.engines.cep import CEP
 from whenabouts_cloud.jobs.engines.correlate import CORRELATION
-from whenabouts_cloud.rules import parse_rules
+from whenabouts_cloud.rules import parse_rules, state_predicate
 from whenabouts_cloud.rules.placement import GatewayStream, place
+from whenabouts_cloud.rules.state_predicate import Value
 
 MS = 1000
 FOREVER_US = EPOCH_US + 10**9
@@ -137,3 +138,14 @@ def test_no_gateway_is_given_a_rule_with_names(wanted, alias):
     plain, named = place([rule_of(begin), rule_of(" AND ".join([begin, *said(alias, wanted)]))], streams)
     assert (plain.where, named.where) == ("edge", "cloud")
     assert "does not know the names in them" in named.reason
+
+
+@given(st.sampled_from(list(WORDS)), st.sampled_from(TAGS), st.sampled_from(["x", "80614141123458"]))
+@settings(max_examples=examples(40), deadline=None)
+def test_values_of_states_that_are_called_like_a_name_are_the_gateways_own(word, tag, text):
+    """States have no key: nothing is decoded, and any text can be compared."""
+    rule = rule_of(f'DEFINITELY dock.{word} = "{text}" AND shelf.tag = "{tag.key}" WINDOW 2 IN GROUP g')
+    holds = state_predicate.test(rule.predicate)
+    values = {Value("dock", word): text, Value("shelf", "tag"): str(tag.key)}
+    assert holds(values)
+    assert not holds(values | {Value("dock", word): getattr(tag, word) or "another"}) or getattr(tag, word) == text

@@ -190,6 +190,10 @@ def test_names_of_both_get_suffixes_and_may_not_meet():
         ("|@a - @b| <= 2 s", "condition:1:17: found the end of the declaration, expected OVER or WITHIN"),
         ("|@a - @b| <= 2 foo OVER 80 %", "condition:1:16: found the unit foo"),
         ("|@a - @b| <= 2 s OVER 80 % NEAREST", "condition:1:1: found NEAREST, TOP, KEEP or ONLY"),
+        (
+            '|@a - @b| <= 2 s OVER 80 % AND a.epc_scheme = "sgtin"',
+            'condition:1:1: found a.epc_scheme = "sgtin", expected a condition on the times of a and b',
+        ),
     ],
 )
 def test_mistakes_in_a_condition_have_their_place(condition, text):
