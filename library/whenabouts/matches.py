@@ -14,8 +14,9 @@ def detect(events: Frame, pattern: str | Pattern, stream: str = "stream") -> Fra
     """All matches of a pattern, as in rules: `SEQ(shelf a, !till c, exit e) WITHIN 1 h PER key OVER 90 %`.
 
     events: a row for each event, with columns t_min and t_max, or ts (as in `correlate`), one that holds its type, `stream`,
-    and the one that PER names. Conditions (`WHERE a.rssi > b.rssi`) read any columns; t_min and t_max are microseconds in
-    them. Rows of types that the pattern does not name are left out and forbid nothing, as are rows without a key.
+    and the one that PER names. Conditions (`WHERE a.rssi > b.rssi`) read any columns; t_min and t_max are
+    microseconds in them. Where there is no column uri, gtin, epc_scheme or company_prefix, these are of the name in
+    the key. Rows of types that the pattern does not name are left out and forbid nothing, as are rows without a key.
 
     The result is of the same kind, a row for each match: the key, then for each event all other columns of its row with its
     name behind theirs, as `ts_a` and `ts_e` (`ts_b_1`, `ts_b_2` for repetitions), null where a match has no such event, and

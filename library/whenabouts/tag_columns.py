@@ -4,9 +4,9 @@ from collections.abc import Collection
 from typing import Any, TypeVar
 
 import narwhals as nw
-import pyarrow as pa
 
 from whenabouts.frames.kinds import FrameError, given
+from whenabouts.frames.texts import no_texts, texts_of
 from whenabouts_cloud.epc.columns import COLUMNS, name_columns
 
 Frame = TypeVar("Frame")
@@ -37,7 +37,7 @@ def epc_names(df: Frame, key: str = "key", prefixes: Collection[str] | None = No
         spark: Frame = _of_spark(frame.native, key, prefixes)
         return spark
     rows: Any = frame.rows if frame.kind == "lazy" else nw.from_native(df, eager_only=True)  # with pandas's index
-    names = nw.from_arrow(name_columns(_texts(rows, key), prefixes), backend=rows.implementation)
+    names = nw.from_arrow(name_columns(texts_of(rows, key, "df"), prefixes), backend=rows.implementation)
     made: Frame = frame.back(rows.with_columns(*names.iter_columns()))
     return made
 
@@ -47,23 +47,7 @@ def _of_spark(frame: Any, key: str, prefixes: Collection[str] | None) -> Any:
 
     kind = dict(frame.dtypes)[key]
     if kind != "string" and not kind.startswith(("varchar", "char")):
-        raise _no_texts(kind, key)
+        raise no_texts(kind, key, "df")
     quoted = key.replace("`", "``")
     names = epc_columns.epc_names(frame[f"`{quoted}`"], prefixes)
     return frame.withColumns({name: names.getField(name) for name in COLUMNS})
-
-
-def _texts(rows: "nw.DataFrame[Any]", key: str) -> Any:
-    try:
-        column: Any = rows[key].to_arrow()
-    except pa.ArrowException as error:
-        raise _no_texts(f"values of several types ({error})", key) from None
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    is_text = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null
-    if not any(one(kind) for one in is_text):
-        raise _no_texts(str(kind), key)
-    return column
-
-
-def _no_texts(kind: str, key: str) -> FrameError:
-    return FrameError(f"df: found {kind} in {key}, expected texts, the hexadecimal digits of EPCs")

@@ -26,7 +26,7 @@ def name_columns(keys: Any, prefixes: Collection[str] | None = None) -> pa.Table
     Raises:
         EpcError: the prefixes are none.
     """
-    encoded = _encoded(keys)
+    encoded = encoded_texts(keys)
     names = [name_in(key) for key in encoded.dictionary.to_pylist()]
     if prefixes is not None:
         expected = checked(prefixes)
@@ -48,7 +48,7 @@ def word_column(keys: pa.DictionaryArray, word: str) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(texts.indices.take(keys.indices), texts.dictionary)
 
 
-def _encoded(keys: Any) -> pa.DictionaryArray:
+def encoded_texts(keys: Any) -> pa.DictionaryArray:
     """Texts encoded with the dictionary of those that occur; the types of texts are many."""
     whole = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
     if isinstance(whole, pa.ChunkedArray):

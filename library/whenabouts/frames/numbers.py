@@ -30,12 +30,9 @@ def numbers(frame: Given, name: str, word: str | None) -> Floats:
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     array = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
     kind = array.type
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    if is_text:
-        encoded = array.dictionary_encode()
-        values = [text_code(one) if word is None else float(one == word) for one in encoded.dictionary.to_pylist()]
-        array = pa.array(values, pa.float64()).take(encoded.indices)
-    elif word is not None:
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return text_numbers(array.dictionary_encode(), word)
+    if word is not None:
         array = pc.if_else(array.is_null(), pa.scalar(None, pa.float64()), 0.0)
     elif pa.types.is_temporal(kind) and not pa.types.is_duration(kind):
         array = microseconds_of(frame, name).cast(pa.float64(), safe=False)
@@ -48,4 +45,11 @@ def numbers(frame: Given, name: str, word: str | None) -> Floats:
     else:
         raise FrameError(f"{frame.name}: found {kind} in {name}, expected numbers, truth values, times or texts")
     made: Floats = array.to_numpy(zero_copy_only=False).astype(np.float64)
+    return made
+
+
+def text_numbers(texts: pa.DictionaryArray, word: str | None) -> Floats:
+    """Texts as `numbers`."""
+    values = [text_code(one) if word is None else float(one == word) for one in texts.dictionary.to_pylist()]
+    made: Floats = pa.array(values, pa.float64()).take(texts.indices).to_numpy(zero_copy_only=False)
     return made

@@ -9,11 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whenabouts.frames.kinds import FrameError, Given
-from whenabouts.frames.numbers import numbers
+from whenabouts.frames.numbers import numbers, text_numbers
 from whenabouts.frames.rows import PROBABILITY, named_rows, once_each, suffix
+from whenabouts.frames.texts import texts_of
 from whenabouts.frames.times import BEGIN, END
+from whenabouts_cloud.epc.columns import encoded_texts, word_column
 from whenabouts_cloud.language.pattern import Pattern
-from whenabouts_cloud.pattern.expressions import split_column
+from whenabouts_cloud.pattern.expressions import column_kind, split_column
 from whenabouts_cloud.pattern.plan import TIME_LIMIT
 
 Ints = npt.NDArray[np.int64]
@@ -53,7 +55,7 @@ def layout_of(side: Given, pattern: Pattern, stream: str) -> Layout:
     layout = Layout(stream, key, pattern.types, names)
     once_each(layout.columns, "events", "name the events of the pattern otherwise, or rename one of them")
     for column in pattern.plan(pattern.types).attributes:
-        _source(side, column)
+        _source(side, key, column)
     return layout
 
 
@@ -82,7 +84,7 @@ def matched(side: Given, pattern: Pattern, layout: Layout, t_min: Ints, t_max: I
     types = _codes_of(rows[layout.stream].cast(nw.String), layout.types)
     keys = np.zeros(len(rows), np.int64) if layout.key is None else _key_codes(rows[layout.key])
     plan = pattern.plan(layout.types)
-    attributes = {name: _condition_numbers(side, name, t_min, t_max) for name in plan.attributes}
+    attributes = {name: _condition_numbers(side, layout.key, name, t_min, t_max) for name in plan.attributes}
     found, probability = detected(plan, layout.types, types, keys, t_min, t_max, attributes)
     order = np.lexsort(found.T[::-1])
     return _frame(rows, layout, found[order], probability[order])
@@ -117,17 +119,23 @@ def _array(column: "nw.Series[Any]") -> Any:
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
-def _source(side: Given, column: str) -> str:
-    """The column of the frame that a condition reads."""
+def _source(side: Given, key: str | None, column: str) -> tuple[str, str | None]:
+    """The column of the frame that a condition reads, and a word of the names in it, as `gtin`, if it holds tags."""
     name, _ = split_column(column)
     for own in (name, name.removeprefix("attrs.")):
         if own in side.columns or own in (BEGIN, END):
-            return own
+            return own, None
+    tags = key or "key"
+    if column_kind(name) == "word" and tags in side.columns:
+        return tags, name
     raise FrameError(f"WHERE: found {name!r}, expected a column of events: {', '.join(side.columns[:20])}")
 
 
-def _condition_numbers(side: Given, column: str, t_min: Ints, t_max: Ints) -> Floats:
-    source, word = _source(side, column), split_column(column)[1]
+def _condition_numbers(side: Given, key: str | None, column: str, t_min: Ints, t_max: Ints) -> Floats:
+    (source, of_name), text = _source(side, key, column), split_column(column)[1]
     if source in (BEGIN, END):
         return (t_min if source == BEGIN else t_max).astype(np.float64)
-    return numbers(side, source, word)
+    if of_name is None or side.rows is None:
+        return numbers(side, source, text)
+    keys = encoded_texts(texts_of(side.rows, source, side.name))
+    return text_numbers(word_column(keys, of_name), text)

@@ -197,3 +197,22 @@ def test_mistakes_in_a_pattern_have_their_place(pattern, text):
     with pytest.raises(RuleError) as refused:
         wa.detect(table([]), pattern)
     assert text in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_conditions_on_names_read_the_own_column_or_else_the_name_in_the_key(kind):
+    """`a.gtin` where the keys are EPCs; a column of that name wins, as the one that `epc_names` adds."""
+
+    def make(columns):
+        return KINDS[kind](pa.table(columns))
+
+    named, other = "3074257BF7194E4000001A85", "E28011700000020A"
+    tags = {"stream": ["shelf", "exit"] * 2, "tag": [named] * 2 + [other] * 2, "ts": [0, 1, 0, 1]}
+    text = "SEQ(shelf a, exit e) WITHIN 1 h PER tag WHERE a.{}"
+    gtin = f'gtin = "{wa.epc(named).gtin}"'
+    assert [one["tag"] for one in rows(wa.detect(make(tags), text.format(gtin)))] == [named]
+    assert len(rows(wa.detect(make(tags), text.format("gtin = e.gtin")))) == 1
+    own = make({**tags, "gtin": ["x"] * 4})
+    assert rows(wa.detect(own, text.format(gtin))) == []
+    with pytest.raises(wa.FrameError, match="found int64 in tag, expected texts"):
+        wa.detect(make({**tags, "tag": [1, 1, 2, 2]}), text.format(gtin))

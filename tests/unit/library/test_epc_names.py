@@ -1,6 +1,7 @@
 """`wa.epc_names` gives the same columns for frames of every kind, and of the same kind."""
 
 import duckdb
+import narwhals as nw
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pytest
 import whenabouts as wa
 from support.cloud.tags import TAGS
 from support.library.kinds import KINDS, rows
+from whenabouts.frames.texts import texts_of
 from whenabouts.tag_columns import epc_names
 
 COLUMNS = ["uri", "gtin", "epc_scheme", "company_prefix", "element_string", "digital_link", "epc_filter"]
@@ -81,3 +83,11 @@ def test_what_holds_no_keys_is_refused(frame, arguments, text):
 def test_prefixes_that_are_none_are_refused():
     with pytest.raises(wa.EpcError, match=r"prefixes: found '06', expected company prefixes"):
         wa.epc_names(GIVEN, "tag", prefixes=["06"])
+
+
+def test_texts_are_found_in_any_of_their_types():
+    """Also encoded by a dictionary, or without any value; numbers are an error with the names of frame and column."""
+    for values in (["x"], pd.Categorical(["x"]), [None]):
+        assert len(texts_of(nw.from_native(pd.DataFrame({"tag": values}), eager_only=True), "tag", "df")) == 1
+    with pytest.raises(wa.FrameError, match="a: found int64 in tag, expected texts"):
+        texts_of(nw.from_native(pd.DataFrame({"tag": [1]}), eager_only=True), "tag", "a")
