@@ -68,6 +68,17 @@ def test_a_gap_reading_around_its_time_counts_a_lost_reading_and_none_that_lande
     assert laws([SEEN, gap._replace(seq=1)], lives=lives) == ["gaps"]
 
 
+def test_only_a_damaged_spool_may_send_again_what_it_had_sent():
+    """With another number and behind its watermark; what it sends for the first time must not be behind."""
+    said = LandedFrontier(FileId(0, 2), "hall", "gw-1", SEEN.t_max + 1, ("dock/tags",))
+    again = Landed([SEEN, SEEN._replace(boot=8, file=FileId(0, 3))], [said], [])
+    late = Landed([SEEN._replace(file=FileId(0, 3))], [said], [])
+    rot = replace(SCHEDULE, faults=(Fault("bit_rot", 0, 0, "hall/gw-1"),), numbers=(0,))
+    assert broken_laws(rot, again, {}, {"dock": []}) == []
+    assert [one.law for one in broken_laws(rot, late, {}, {"dock": []})] == ["frontiers"]
+    assert {one.law for one in broken_laws(SCHEDULE, again, {}, {"dock": []})} == {"stamps", "frontiers"}
+
+
 def test_micro_batches_that_bring_a_rule_nothing_are_no_steps_of_it():
     """File 2 has a stream of no rule, file 3 a gap reading; the watermark of file 4 is a step."""
     rows = [SEEN, reading("till/tags", 1, 0, 1, file=2), SEEN._replace(kind="gap", file=FileId(0, 3))]

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from whenabouts_sim.chaos.checks.landed import Landed
+from whenabouts_sim.chaos.checks.landed import Id, Landed, LandedReading
 from whenabouts_sim.chaos.parts.landing_files import FileId
 from whenabouts_sim.chaos.schedule.schedule import Schedule, stream_of
 from whenabouts_sim.world.clocks import EPOCH_US
@@ -35,7 +35,7 @@ def broken_laws(schedule: Schedule, landed: Landed, acked: Acked, lives: Mapping
         *(Broken("lost", text) for text in _lost(schedule, landed, lives)),
         *(Broken("gaps", text) for text in _counted_twice(schedule, landed, rotten)),
         *(Broken("numbers", text) for text in _numbers(landed, acked, rotten)),
-        *(Broken("frontiers", text) for text in _frontiers(landed)),
+        *(Broken("frontiers", text) for text in _frontiers(landed, rotten)),
     ]
 
 
@@ -133,6 +133,14 @@ def _counted_twice(schedule: Schedule, landed: Landed, rotten: Collection[tuple[
             yield f"of {seen[stream]} readings of {stream} {found[stream]} landed, and {count} are counted as lost"
 
 
+def _comes_again(
+    one: LandedReading, first: Mapping[tuple[str | None, ...], Id], rotten: Collection[tuple[str, ...]]
+) -> bool:
+    """True for a repeat with another number, of a gateway whose spool was damaged."""
+    is_first = first[one.site, one.gateway, one.stream, one.key] == one.identity
+    return (one.site, one.gateway) in rotten and not is_first
+
+
 def gateways_with_rot(schedule: Schedule) -> set[tuple[str, ...]]:
     """Site and name of the gateways whose spools were damaged: what was not acknowledged by then may be lost."""
     return {tuple(fault.target.split("/")) for fault in schedule.faults if fault.kind == "bit_rot"}
@@ -155,8 +163,11 @@ def _numbers(landed: Landed, acked: Acked, rotten: Collection[tuple[str, ...]]) 
             yield f"{place} landed up to {max(numbers)} without {gaps[:5]}"
 
 
-def _frontiers(landed: Landed) -> Iterator[str]:
-    """A frontier never passes a reading that lands later."""
+def _frontiers(landed: Landed, rotten: Collection[tuple[str, ...]]) -> Iterator[str]:
+    """A frontier never passes a reading that lands later; what a spool's journal forgot to have sent comes again, later."""
+    first: dict[tuple[str | None, ...], Id] = {}
+    for one in landed.readings:
+        first.setdefault((one.site, one.gateway, one.stream, one.key), one.identity)
     for said in landed.frontiers:
         for one in landed.readings:
             if (
@@ -165,6 +176,7 @@ def _frontiers(landed: Landed) -> Iterator[str]:
                 and one.stream in said.streams
                 and one.t_max < said.frontier_us
                 and one.kind != "gap"
+                and not _comes_again(one, first, rotten)
             ):
                 yield (
                     f"file {_named(said.file)} says that {said.site}/{said.gateway} is complete until {said.frontier_us}, "
