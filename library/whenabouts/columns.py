@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from whenabouts.frames.arrow import array_of
 from whenabouts.frames.kinds import FrameError
 from whenabouts.frames.rows import PROBABILITY
 from whenabouts.frames.times import as_microseconds
@@ -71,6 +72,8 @@ def _limits(condition: "str | timedelta | int | Condition") -> tuple[int, int]:
     if isinstance(condition, Condition):
         return condition.lo_us, condition.hi_us
     distance = microseconds(condition, "condition")
+    if distance >= TIME_LIMIT:
+        raise FrameError(f"condition: found a distance of {distance} us, expected less than 2^60")
     return -distance, distance
 
 
@@ -119,7 +122,7 @@ def _arrow(column: Any, name: str) -> Any:
             f"{name}: found {type(column).__name__}, expected a column: a Series, an array, or an expression of Polars, "
             "DuckDB or Spark"
         ) from None
-    return series.to_arrow()
+    return array_of(series.alias("column").to_frame(), "column", name)
 
 
 def _probability(stamps: list[Any], lo: int, hi: int) -> npt.NDArray[np.float64]:

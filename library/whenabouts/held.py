@@ -5,7 +5,8 @@ from typing import TypeVar
 
 import narwhals as nw
 
-from whenabouts.frames.kinds import given
+from whenabouts.frames.kinds import FrameError, given
+from whenabouts.frames.texts import check_names
 from whenabouts.frames.times import times
 from whenabouts.states.answer import answered, layout_of
 from whenabouts_cloud.rules.states import Verdict
@@ -47,6 +48,8 @@ def verdicts(
     >>> one["t_min"], one["until_min"]
     (5, 9)
     """
+    if not isinstance(verdict, str):
+        raise FrameError(f"verdict: found {type(verdict).__name__}, expected a text such as 'DEFINITELY dock.anybody'")
     wanted = Verdict.parse(verdict)
     side = given(states, "states")
     layout = layout_of(side, wanted, stream, group, tuple(members))
@@ -56,6 +59,7 @@ def verdicts(
         result: Frame = decided(side, wanted, layout)
         return result
     assert side.rows is not None
+    check_names(side, stream, "the names of streams")
     named = nw.col(stream).cast(nw.String).is_in(list(layout.question.streams))
     used = side._replace(rows=nw.maybe_reset_index(side.rows.filter(named)))
     made: Frame = side.back(answered(used, wanted, layout, *times(used)))

@@ -37,6 +37,7 @@ def interval(df: Frame, at: str = "ts", error: str | timedelta | int = 0, late: 
     early_us, late_us = microseconds(error, "error"), microseconds(late, "late")
     kind, column = schema[at], nw.col(at)
     if kind.is_integer():
+        column = column.cast(nw.Int64)  # smaller types and those without a sign would wrap
         begin, end = column - (early_us + late_us), column + early_us
     elif isinstance(kind, nw.Datetime | nw.Date):
         begin, end = (_fine(column, kind) + timedelta(microseconds=us) for us in (-early_us - late_us, early_us))

@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from whenabouts.frames.kinds import given
+from whenabouts.frames.kinds import FrameError, given
 from whenabouts.frames.times import times
 from whenabouts.sequences.matching import layout_of, matched, relevant
 from whenabouts_cloud.language.pattern import Pattern
@@ -16,7 +16,8 @@ def detect(events: Frame, pattern: str | Pattern, stream: str = "stream") -> Fra
     events: a row for each event, with columns t_min and t_max, or ts (as in `correlate`), one that holds its type, `stream`,
     and the one that PER names. Conditions (`WHERE a.rssi > b.rssi`) read any columns; t_min and t_max are
     microseconds in them. Where there is no column uri, gtin, epc_scheme or company_prefix, these are of the name in
-    the key. Rows of types that the pattern does not name are left out and forbid nothing, as are rows without a key.
+    the key; a column of such a name with other content is `a.attrs.gtin`. Rows of types that the pattern does not
+    name are left out and forbid nothing, as are rows without a key.
 
     The result is of the same kind, a row for each match: the key, then for each event all other columns of its row with its
     name behind theirs, as `ts_a` and `ts_e` (`ts_b_1`, `ts_b_2` for repetitions), null where a match has no such event, and
@@ -34,6 +35,10 @@ def detect(events: Frame, pattern: str | Pattern, stream: str = "stream") -> Fra
     >>> detect(seen, "SEQ(shelf a, exit e) WITHIN 1 h PER key").column_names
     ['key', 'stream_a', 'ts_a', 'stream_e', 'ts_e', 'probability']
     """
+    if not isinstance(pattern, str | Pattern):
+        raise FrameError(
+            f"pattern: found {type(pattern).__name__}, expected a text such as 'SEQ(shelf a, exit e) WITHIN 1 h'"
+        )
     wanted = pattern if isinstance(pattern, Pattern) else Pattern.parse(pattern, unit_us=None, any_key=True)
     side = given(events, "events")
     layout = layout_of(side, wanted, stream)

@@ -6,6 +6,7 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
+from whenabouts.frames.arrow import array_of, encoded_of
 from whenabouts.frames.kinds import FrameError, Given, given, same_kind
 from whenabouts.frames.rows import PROBABILITY, named_rows, once_each
 from whenabouts.frames.times import times
@@ -38,6 +39,8 @@ def correlate(a: Frame, b: Frame, condition: str | Condition, on: str | list[str
     wanted, key = (condition, False) if isinstance(condition, Condition) else read_condition(condition)
     left, right = given(a, "a"), given(b, "b")
     same_kind(left, right)
+    if not isinstance(on, str | list | tuple | None):
+        raise FrameError(f"on: found {on!r}, expected the name of a column of both, or a list of such names")
     keys = list(dict.fromkeys([*([on] if isinstance(on, str) else on or ()), *(["key"] if key else [])]))
     for side in (left, right):
         for key in keys:
@@ -62,6 +65,10 @@ def read_condition(text: str) -> tuple[Condition, bool]:
     from whenabouts_cloud.language.errors import Mistake, RuleError
     from whenabouts_cloud.rules.parse import parse_rules
 
+    if not isinstance(text, str):
+        raise FrameError(
+            f"condition: found {type(text).__name__}, expected a text such as '|@a - @b| <= 2 s OVER 80 %'"
+        )
     begin = 'STREAM a FROM "a" DELAY 0 us\nSTREAM b FROM "b" DELAY 0 us\nRULE pairs CORRELATE a AS a, b AS b WHERE\n'
     try:
         [rule] = parse_rules(begin + text, "condition").correlate_rules
@@ -112,15 +119,18 @@ def _codes(a: "nw.DataFrame[Any]", b: "nw.DataFrame[Any]", keys: list[str]) -> t
     codes: np.ndarray[Any, np.dtype[np.int64]] | None = None
     null = np.zeros(len(a) + len(b), bool)
     for key in keys:
-        sides = [rows[key].to_arrow() for rows in (a, b)]
-        pieces = [piece for one in sides for piece in (one.chunks if isinstance(one, pa.ChunkedArray) else [one])]
-        kinds = {_plain(one.type) for one in sides if not pa.types.is_null(one.type)}
+        sides = [array_of(rows, key, name) for rows, name in ((a, "a"), (b, "b"))]
+        kinds = {_plain(one.type) for one in sides if len(one) > one.null_count}
         if len(kinds) > 1:
             raise FrameError(f"on: found {sides[0].type} in a and {sides[1].type} in b as {key!r}, expected one type")
         kind = next(iter(kinds), pa.null())
-        whole = pa.chunked_array([_decoded(piece).cast(kind) for piece in pieces], kind).combine_chunks()
-        whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
-        indices = whole.dictionary_encode().indices
+        if all(one.type == pa.uint64() for one in sides):
+            kind = pa.uint64()
+        try:
+            alike = [one.cast(kind) if len(one) > one.null_count else pa.nulls(len(one), kind) for one in sides]
+        except pa.ArrowInvalid as error:
+            raise FrameError(f"on: found whole numbers beyond 2^63 in {key!r} of one frame ({error})") from None
+        indices = encoded_of(pa.concat_arrays(alike), key, "on").indices
         null |= indices.is_null().to_numpy(zero_copy_only=False)
         own = indices.fill_null(0).to_numpy().astype(np.int64)
         codes = (
@@ -137,12 +147,6 @@ def _codes(a: "nw.DataFrame[Any]", b: "nw.DataFrame[Any]", keys: list[str]) -> t
 
 def _plain(kind: Any) -> Any:
     """The type of a column's values, whatever the library stores them in."""
-    if pa.types.is_dictionary(kind):
-        return _plain(kind.value_type)
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
     return pa.int64() if pa.types.is_integer(kind) else kind
-
-
-def _decoded(piece: Any) -> Any:
-    return piece.dictionary_decode() if pa.types.is_dictionary(piece.type) else piece

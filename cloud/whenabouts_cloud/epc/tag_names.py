@@ -80,10 +80,10 @@ def epc(hex: str, prefixes: Collection[str] | None = None) -> EpcName:
     found = _looked_up(hex)
     if isinstance(found, str):
         raise EpcError(found)
-    if prefixes is not None and found.company_prefix not in checked(prefixes):
+    if prefixes is not None and found.company_prefix not in (expected := checked(prefixes)):
         raise EpcError(
             f"EPC {found.hex}: found the company prefix {found.company_prefix} in {found.uri}, expected one of "
-            f"{', '.join(sorted(prefixes)[:20]) or 'none'}"
+            f"{', '.join(sorted(expected)[:20]) or 'none'}"
         )
     return found
 
@@ -100,7 +100,7 @@ def checked(prefixes: Collection[str]) -> frozenset[str]:
     Raises:
         EpcError: they are something else.
     """
-    some = frozenset([prefixes] if isinstance(prefixes, str) else prefixes)
+    some = frozenset([prefixes] if isinstance(prefixes, str) or not isinstance(prefixes, Collection) else prefixes)
     for one in some:
         if not isinstance(one, str) or not re.fullmatch(r"[0-9]{6,12}", one):
             raise EpcError(f"prefixes: found {one!r}, expected company prefixes, texts of 6 to 12 digits")

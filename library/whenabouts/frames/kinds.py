@@ -5,6 +5,7 @@ lazy     Polars' LazyFrame and DuckDB's relations: collected, and given back as 
 spark    classic and Connect: nothing is collected
 """
 
+import uuid
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -53,17 +54,21 @@ def given(frame: Any, name: str) -> Given:
     return Given(name, "lazy", frame, collected, lambda made: made.lazy().to_native())
 
 
-def _names(frame: Any) -> list[str]:
+def _names(frame: Any) -> list[Any]:
     """The names of columns of frames that may have one twice."""
     library = type(frame).__module__.partition(".")[0]
     if library == "pyarrow":
         return list(getattr(frame, "column_names", ()))
-    return [str(one) for one in frame.columns] if library in ("pandas", "pyspark") and hasattr(frame, "columns") else []
+    known = library in ("pandas", "pyspark", "duckdb", "_duckdb") and hasattr(frame, "columns")
+    return list(frame.columns) if known else []
 
 
 def checked(frame: Any, name: str) -> None:
     """Raise FrameError unless it is a frame whose columns have a name each."""
     names = _names(frame)
+    strange = [one for one in names if not isinstance(one, str)]
+    if strange:
+        raise FrameError(f"{name}: found a column with the name {strange[0]!r}, expected texts as names; rename it")
     twice = sorted({one for one in names if names.count(one) > 1})
     if twice:
         raise FrameError(f"{name}: found the column {twice[0]!r} twice, expected each name once")
@@ -92,7 +97,19 @@ def _native(made: "nw.DataFrame[Any]") -> Any:
 
 
 def _relation(frame: Any, made: "nw.DataFrame[Any]") -> Any:
-    """A relation of the same connection as another one."""
-    whenabouts_result = made.to_native()  # DuckDB finds it by this name
-    assert whenabouts_result is not None
-    return frame.query("whenabouts_given", "SELECT * FROM whenabouts_result").set_alias("whenabouts_pairs")
+    """A relation of the same connection as another one. DuckDB finds the table among this module's names, by one that no
+    table of the caller has.
+    """
+    name = f"whenabouts_{uuid.uuid4().hex}"
+    globals()[name] = made.to_native()
+    try:
+        return frame.query(f"{name}_given", f"SELECT * FROM {name}").set_alias("whenabouts_result")
+    except Exception as error:
+        if type(error).__name__ != "CatalogException":
+            raise
+        raise FrameError(
+            "result: found python_enable_replacements switched off in DuckDB, expected it on: without it no Arrow table "
+            "gets into the connection of a relation"
+        ) from None
+    finally:
+        del globals()[name]

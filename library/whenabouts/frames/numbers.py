@@ -5,13 +5,12 @@ are compared for equality alone: with a text of the pattern as 1 or 0, with anot
 Nulls are nan, which compares as false.
 """
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whenabouts.frames.arrow import array_of, check_exact
 from whenabouts.frames.kinds import FrameError, Given
 from whenabouts.frames.times import microseconds_of
 from whenabouts_cloud.cep.shard.events import text_code
@@ -23,13 +22,12 @@ def numbers(frame: Given, name: str, word: str | None) -> Floats:
     """A column as numbers; with a word, 1 where it is that text and 0 where it is another value.
 
     Raises:
-        FrameError: it holds neither numbers nor times nor texts.
+        FrameError: it holds neither numbers nor times nor texts, or whole numbers beyond 2^53.
     """
     assert frame.rows is not None
-    column: Any = frame.rows[name].to_arrow()
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    array = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    array = array_of(frame.rows, name, frame.name)
     kind = array.type
+    check_exact(array, name, frame.name)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return text_numbers(array.dictionary_encode(), word)
     if word is not None:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whenabouts.frames.arrow import array_of
 from whenabouts.frames.kinds import FrameError, Given
 
 BEGIN, END, MOMENT = "t_min", "t_max", "ts"
@@ -68,14 +69,14 @@ def times(frame: Given) -> Times:
 def _is_fine(frame: Given, name: str) -> bool:
     """True if moments have nanoseconds, which lie between two microseconds."""
     assert frame.rows is not None
-    kind = frame.rows.schema[name]
-    return getattr(kind, "time_unit", None) == "ns"
+    kind = array_of(frame.rows, name, frame.name).type
+    return bool(pa.types.is_timestamp(kind)) and kind.unit == "ns"
 
 
 def microseconds_of(frame: Given, name: str, up: bool = False) -> pa.Array:
     """A column of an eager frame as int64 of microseconds, nulls as they are; see `as_microseconds`."""
     assert frame.rows is not None
-    return as_microseconds(frame.rows[name].to_arrow(), frame.name, f" in {name}", up)
+    return as_microseconds(array_of(frame.rows, name, frame.name), frame.name, f" in {name}", up)
 
 
 def as_microseconds(column: Any, name: str, where: str, up: bool) -> pa.Array:

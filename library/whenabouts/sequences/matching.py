@@ -8,10 +8,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whenabouts.frames.arrow import array_of, encoded_of
 from whenabouts.frames.kinds import FrameError, Given
 from whenabouts.frames.numbers import numbers, text_numbers
 from whenabouts.frames.rows import PROBABILITY, named_rows, once_each, suffix
-from whenabouts.frames.texts import texts_of
+from whenabouts.frames.texts import check_names, texts_of
 from whenabouts.frames.times import BEGIN, END
 from whenabouts_cloud.epc.columns import encoded_texts, word_column
 from whenabouts_cloud.language.pattern import Pattern
@@ -62,9 +63,7 @@ def layout_of(side: Given, pattern: Pattern, stream: str) -> Layout:
 def relevant(side: Given, layout: Layout) -> Given:
     """The events whose type the pattern names, and that have a key."""
     assert side.rows is not None
-    kind = side.rows.schema[layout.stream]
-    if not isinstance(kind, nw.String | nw.Categorical | nw.Enum | nw.Unknown):
-        raise FrameError(f"events: found {kind} in {layout.stream}, expected the names of types as text")
+    check_names(side, layout.stream, "the names of types")
     wanted = nw.col(layout.stream).cast(nw.String).is_in(list(layout.types))
     if layout.key is not None:
         wanted = wanted & ~nw.col(layout.key).is_null()
@@ -82,7 +81,7 @@ def matched(side: Given, pattern: Pattern, layout: Layout, t_min: Ints, t_max: I
             f"events: found times from {t_min.min()} to {t_max.max()} us, expected less than 2^60 from 1970"
         )
     types = _codes_of(rows[layout.stream].cast(nw.String), layout.types)
-    keys = np.zeros(len(rows), np.int64) if layout.key is None else _key_codes(rows[layout.key])
+    keys = np.zeros(len(rows), np.int64) if layout.key is None else _key_codes(side, layout.key)
     plan = pattern.plan(layout.types)
     attributes = {name: _condition_numbers(side, layout.key, name, t_min, t_max) for name in plan.attributes}
     found, probability = detected(plan, layout.types, types, keys, t_min, t_max, attributes)
@@ -103,20 +102,16 @@ def _frame(rows: "nw.DataFrame[Any]", layout: Layout, found: Ints, probability: 
 
 
 def _codes_of(column: "nw.Series[Any]", names: tuple[str, ...]) -> Ints:
-    found = pc.index_in(_array(column).cast(pa.string()), value_set=pa.array(names, pa.string()))
+    found = pc.index_in(column.to_arrow().cast(pa.string()), value_set=pa.array(names, pa.string()))
     codes: Ints = found.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
 
 
-def _key_codes(column: "nw.Series[Any]") -> Ints:
-    codes: Ints = _array(column).dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
+def _key_codes(side: Given, key: str) -> Ints:
+    assert side.rows is not None
+    encoded = encoded_of(array_of(side.rows, key, side.name), key, side.name)
+    codes: Ints = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
-
-
-def _array(column: "nw.Series[Any]") -> Any:
-    array: Any = column.to_arrow()
-    array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
 def _source(side: Given, key: str | None, column: str) -> tuple[str, str | None]:

@@ -23,6 +23,7 @@ from whenabouts.states.overlaps import (
     runs_of,
 )
 from whenabouts.states.together import probability
+from whenabouts_cloud.pattern.plan import TIME_LIMIT
 from whenabouts_cloud.rules.state_predicate import alternatives, streams_of, test, values_of
 from whenabouts_cloud.rules.states import Verdict
 
@@ -85,6 +86,9 @@ def layout_of(side: Given, verdict: Verdict, stream: str, group: str | None, mem
 def answered(side: Given, verdict: Verdict, layout: Layout, lo: Ints, hi: Ints) -> "nw.DataFrame[Any]":
     """The verdicts as a frame with the columns of the layout; lo and hi are the times of all rows."""
     question = layout.question
+    furthest = max((int(np.abs(one).max(initial=0)) for one in (lo, hi)), default=0)
+    if furthest >= TIME_LIMIT:
+        raise FrameError(f"states: found a time {furthest} us from 1970, expected less than 2^60")
     every = alternatives(verdict.predicate) or []
     parts = [[(question.streams.index(name), local) for name, local in one.items()] for one in every]
     states = states_of(side, question, lo, hi)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from whenabouts.frames.arrow import array_of, check_exact, encoded_of
 from whenabouts.frames.kinds import FrameError, Given
 from whenabouts_cloud.rules.state_predicate import Predicate, Scalar, Value, test, values_of
 
@@ -60,8 +61,8 @@ def states_of(side: Given, question: Question, lo: Ints, hi: Ints) -> States:
     slot = np.array([places.get(name, -1) for name in names], np.int64)
     group = np.zeros(len(rows), np.int64)
     if question.group is not None:
-        encoded = _plain(rows[question.group]).dictionary_encode().indices.fill_null(-1)
-        group = encoded.to_numpy(zero_copy_only=False).astype(np.int64)
+        encoded = encoded_of(array_of(rows, question.group, side.name), question.group, side.name)
+        group = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     at = np.flatnonzero((slot >= 0) & (group >= 0))
     clocks = _clocks(rows, question, at, slot) if question.members else None
     own = None if clocks is None else clocks[np.arange(len(at)), slot[at]]
@@ -120,8 +121,9 @@ def scalars(side: Given, name: str) -> list[Scalar]:
         raise FrameError(
             f"verdict: found the value {name!r}, expected a column of states: {', '.join(side.columns[:20])}"
         )
-    array = _plain(side.rows[name])
+    array = array_of(side.rows, name, side.name)
     kind = array.type
+    check_exact(array, name, side.name)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         texts: list[Scalar] = array.to_pylist()
         return texts
@@ -137,7 +139,11 @@ def _read(parts: Sequence[tuple[int, Predicate]]) -> list[Value]:
 
 def _clocks(rows: "nw.DataFrame[Any]", question: Question, at: Ints, slot: Ints) -> Ints:
     """The clocks of these rows, with an entry for each stream of the question."""
-    column = [rows[VCLOCK].to_arrow().to_pylist()[n] for n in at]
+    clocks = array_of(rows, VCLOCK, "states")
+    is_list = pa.types.is_list(clocks.type) or pa.types.is_large_list(clocks.type)
+    if not is_list or not pa.types.is_integer(clocks.type.value_type):
+        raise FrameError(f"states: found {clocks.type} in {VCLOCK}, expected lists of whole numbers")
+    column = clocks.take(pa.array(at)).to_pylist()
     size = len(question.members)
     for n, clock in zip(at, column, strict=True):
         if clock is None or len(clock) != size or any(one is None or one < 0 for one in clock):
@@ -154,9 +160,3 @@ def _growing(clocks: Ints, first: Bools) -> Ints:
     for begin, end in pairwise(begins):
         np.maximum.accumulate(clocks[begin:end], axis=0, out=clocks[begin:end])
     return clocks
-
-
-def _plain(column: "nw.Series[Any]") -> Any:
-    array: Any = column.to_arrow()
-    array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
