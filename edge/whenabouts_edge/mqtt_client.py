@@ -5,6 +5,7 @@ a packet whole, whatever its length: here the middle of a packet that is too lon
 connection, and the delivery of readings, go on. The number of the message is near its beginning, so it is acknowledged.
 """
 
+import select
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,22 @@ class BoundedClient(mqtt.Client):
     """fault: the error that ended reading, or None."""
 
     fault: OSError | None = None
+    _starved = (
+        False  # the last attempt to receive gave nothing: TLS may hold a part of a record, which it does not show
+    )
+
+    @property
+    def empty(self) -> bool:
+        """True if no byte has come that `on_message` has not had: in the kernel, in TLS, or in a packet read in part.
+
+        Cost: one select without waiting.
+        """
+        connected = self._sock
+        if connected is None or self._starved or self._in_packet["command"]:
+            return False
+        if isinstance(connected, ssl.SSLSocket) and connected.pending():
+            return False
+        return not select.select([connected], [], [], 0)[0]
 
     @property
     def too_long(self) -> int:
@@ -49,12 +66,15 @@ class BoundedClient(mqtt.Client):
                 else:
                     raise BlockingIOError
                 bufsize = packet["to_process"]
-            return super()._sock_recv(min(bufsize, CHUNK_BYTES))
+            data = super()._sock_recv(min(bufsize, CHUNK_BYTES))
         except BlockingIOError:
+            self._starved = True
             raise
         except OSError as error:
             self.fault = error
             raise
+        self._starved = False
+        return data
 
 
 MakeClient = Callable[[BrokerConfig, MQTTProtocolVersion, str], BoundedClient]

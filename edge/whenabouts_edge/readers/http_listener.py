@@ -1,8 +1,9 @@
 """A port that readers post their events to over HTTP.
 
-One thread, the reader's own, looks at all connections in turns of a poll period, as `port.Port` does at one: a connection
-that had nothing to read when the kernel was asked was empty at the moment before the question. So the first byte of a
-request came after the last such moment, and the whole request before it was read.
+One thread, the reader's own, looks at all connections in turns of a poll period, as `port.Port` does at one. Each turn first
+asks the kernel without waiting: a connection that had nothing to read was empty at the moment before the question, and so
+was the queue of new connections if none waited. So the first byte of a request came after the last such moment, and the
+whole request before it was read, also if requests come all the time.
 
 Limits: CONNECTIONS_MAX connections, of which the one that has been silent longest gives way to a new one; a request that
 takes longer than REQUEST_NS is given up, since readings cannot be complete while it lasts.
@@ -106,21 +107,26 @@ class HttpListener:
 
     def _look(self) -> None:
         asked_ns = self._monotonic_ns()
-        ready = {key.fd for key, _ in self._selector.select(self._poll_s)}
-        before_ns, self._empty_ns = self._empty_ns, asked_ns
+        ready = self._readable(0)
+        for fd, one in self._connections.items():
+            if fd not in ready:
+                one.empty_ns = asked_ns
+        if self._server.fileno() not in ready:
+            self._empty_ns = asked_ns
+        ready = ready or self._readable(self._poll_s)
         for fd, one in list(self._connections.items()):
             if fd in ready:
                 self._read(one)
-            else:
-                one.empty_ns = asked_ns
             if one.begun_ns is not None and asked_ns - one.begun_ns > REQUEST_NS:
                 self._drop(one)
         if self._server.fileno() in ready:
-            self._accept(before_ns)
+            self._accept()
 
-    def _accept(self, empty_ns: int) -> None:
-        """One connection a turn; what others wait with came after the last turn without any."""
-        self._empty_ns = empty_ns
+    def _readable(self, wait_s: float) -> set[int]:
+        return {key.fd for key, _ in self._selector.select(wait_s)}
+
+    def _accept(self) -> None:
+        """One connection a turn; what it and others wait with came after the last turn without any."""
         try:
             connected, _ = self._server.accept()
         except OSError:  # it went away again
@@ -129,7 +135,7 @@ class HttpListener:
         if len(self._connections) >= CONNECTIONS_MAX:
             self._drop(min(self._connections.values(), key=lambda one: one.heard_ns))
         one = self._connections[connected.fileno()] = _Connection(
-            connected, Conversation(self._path, self._token), empty_ns
+            connected, Conversation(self._path, self._token), self._empty_ns
         )
         self._selector.register(connected, selectors.EVENT_READ)
         self._read(one)

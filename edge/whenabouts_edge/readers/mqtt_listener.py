@@ -1,7 +1,8 @@
 """A port that takes the messages of one topic of the broker, to which a reader publishes by itself.
 
-The reader's own thread turns paho's loop, one poll period a turn. When a turn brought nothing, nothing had come when it
-began, so a message came after the last such moment. What the broker keeps would come later than anybody can bound: the
+The reader's own thread turns paho's loop, one poll period a turn. Each turn first asks whether anything has come that is not
+read yet, without waiting; a message came after the last moment at which nothing had, also if it comes in pieces, or if
+others come all the time. What the broker keeps would come later than anybody can bound: the
 session is clean, retained messages are passed over, and QoS is 0, whose messages a broker does not hold back for an
 acknowledgement.
 """
@@ -97,11 +98,11 @@ class MqttListener:
 
     def _turn(self) -> None:
         asked_ns = self._monotonic_ns()
+        if self._client.empty:
+            self._empty_ns = asked_ns
         code = self._client.loop(self._poll_s)
         if self._fault or code != MQTTErrorCode.MQTT_ERR_SUCCESS:
             raise PortError(f"port {self.name}: {self._fault or mqtt.error_string(code)}; connecting again")
-        if not self._ready and self._monotonic_ns() - asked_ns >= self._poll_s * 1_000_000_000:
-            self._empty_ns = asked_ns
 
     def _connected(self, client: mqtt.Client, _userdata: Any, _flags: Any, reason: Any, _properties: Any) -> None:
         if reason.is_failure:

@@ -2,6 +2,7 @@
 
 import base64
 import socket
+import statistics
 import threading
 import time
 
@@ -215,10 +216,98 @@ def test_published_events_become_readings_with_the_true_time_in_them(broker, kin
         assert one.width_us < LATENCY_US + 2_000_000
 
 
+def broker_config(port):
+    config = parse(f'site="s"\ngateway="g"\n[broker]\nhost="127.0.0.1"\nport={port}\n[[reader]]\nname="d"\n'
+                   'kind="zebra"\ntopic="a"\n')  # fmt: skip
+    return config.readers[0].broker
+
+
+def test_a_published_message_that_comes_in_pieces_is_bounded_by_its_first_byte():
+    """
+    PUBLISH   |10 bytes ...... 10 quiet polls ......rest|      the clear moment waits at the first byte
+    """
+    body = b"\0\x01a" + text(zebra(1))
+    packet = b"\x30" + bytes([0x80 | len(body) & 0x7F, len(body) >> 7]) + body
+    sent_ns, sent, quiet = [], threading.Event(), threading.Event()
+
+    def serve(server):
+        connected, _ = server.accept()
+        with connected:
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connected.recv(1000)
+            connected.sendall(b"\x20\x02\0\0")  # CONNACK
+            connected.sendall(b"\x90\x03" + connected.recv(1000)[2:4] + b"\0")  # SUBACK
+            connected.sendall(packet[:10])
+            sent_ns.append(time.monotonic_ns())
+            sent.set()
+            quiet.wait(WAIT_S)
+            connected.sendall(packet[10:])
+            connected.recv(1000)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        serving = threading.Thread(target=serve, args=(server,), daemon=True)
+        serving.start()
+        with MqttListener("a", broker_config(server.getsockname()[1]), "x") as listener:
+            assert sent.wait(WAIT_S)
+            assert [listener.read() for _ in range(10)] == [None] * 10
+            assert listener.empty_ns <= sent_ns[0]
+            quiet.set()
+            while (chunk := listener.read()) is None:
+                assert listener.empty_ns <= sent_ns[0]
+            assert chunk.after_ns <= sent_ns[0] <= chunk.before_ns
+        serving.join(WAIT_S)
+
+
+def steady(listener, send):
+    """Widths in ns of the messages at 100 a second for two seconds, and how long ago the port was empty at the end."""
+    ended = threading.Event()
+
+    def sending():
+        for _ in range(200):
+            send()
+            time.sleep(0.01)  # the pace of a busy portal
+        ended.set()
+
+    sender = threading.Thread(target=sending, daemon=True)
+    sender.start()
+    widths = []
+    while len(widths) < 200:
+        if (chunk := listener.read()) is not None:
+            widths.append(chunk.before_ns - chunk.after_ns)
+    age_ns = time.monotonic_ns() - listener.empty_ns
+    sender.join(WAIT_S)
+    return widths, age_ns
+
+
+def narrow(widths, age_ns):
+    return statistics.median(widths) < 100_000_000 and age_ns < 500_000_000
+
+
+def test_messages_without_a_pause_are_bounded_as_closely_as_single_ones(broker):
+    """One each 10 ms: never a quiet poll of 20 ms; neither stamps nor the clear moment wait for one."""
+    client = publisher(broker.port)
+    with MqttListener("busy", broker_config(broker.port), "busy") as listener:
+        widths, age_ns = steady(listener, lambda: client.publish("busy", text(zebra(1))))
+    client.disconnect()
+    client.loop_stop()
+    assert narrow(widths, age_ns), (widths[::20], age_ns)
+
+
+def test_connections_without_a_pause_are_bounded_as_closely_as_single_ones():
+    """A new connection each 10 ms, as readers make that do not keep one."""
+    with HttpListener("http://127.0.0.1:0/", None) as listener:
+        request = b"POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
+
+        def post():
+            with socket.create_connection(listener.address) as connected:
+                connected.sendall(request)
+                connected.recv(1000)
+
+        widths, age_ns = steady(listener, post)
+    assert narrow(widths, age_ns), (widths[::20], age_ns)
+
+
 def test_a_broker_that_is_not_there_is_said_and_tried_again(broker):
     """Nobody listens; a broker that ends."""
-    config = parse(f'site="s"\ngateway="g"\n[broker]\nhost="127.0.0.1"\nport={free_port()}\n[[reader]]\nname="d"\n'
-                   'kind="zebra"\ntopic="a"\n')  # fmt: skip
-    [reader] = config.readers
     with pytest.raises(PortError, match="no connection to the broker"):
-        MqttListener("a", reader.broker, "x")
+        MqttListener("a", broker_config(free_port()), "x")
