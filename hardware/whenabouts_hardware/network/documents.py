@@ -106,4 +106,4 @@ def epc(given: "Any") -> str:
 def whole(attrs: "dict[str, Any]", name: str, given: "Any", divisor: int = 1) -> None:
     """Keep a number under this name, rounded down; anything else is left out."""
     if (type(given) is int or type(given) is float) and abs(given) < 1 << 31:
-        attrs[name] = int(given) // divisor
+        attrs[name] = int(given // divisor)

@@ -1,14 +1,16 @@
 """Laws of the decoder of published events, against Python's own JSON."""
 
 import json
+from fractions import Fraction
+from math import floor
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from support.edge.posting import EPC, impinj, zebra
 from support.search import examples
 from whenabouts_hardware import READERS
-from whenabouts_hardware.network.documents import MESSAGE_BYTES_MAX, message, tags
+from whenabouts_hardware.network.documents import MESSAGE_BYTES_MAX, message, tags, whole
 from whenabouts_hardware.network.impinj import ImpinjDecoder
 from whenabouts_hardware.network.zebra import ZebraDecoder
 
@@ -72,6 +74,17 @@ def test_every_byte_is_accounted_for(kind, begin, end):
     frames = decoder.feed(stream) + decoder.flush()
     assert sum(len(frame.raw) for frame in frames) + decoder.counters["noise_bytes"] == len(stream)
     assert EPC.format(1) in [s.key for frame in frames for s in READERS[kind].sightings(frame)]
+
+
+@often
+@example(-52.7, 1)
+@example(-5270, 100)
+@given(st.integers(-(2**31) + 1, 2**31 - 1) | st.floats(-(2.0**30), 2.0**30), st.sampled_from([1, 100]))
+def test_numbers_are_rounded_down_by_one_rule(given_number, divisor):
+    """Below zero too, written with a point or in hundredths: -52.7 dBm and -5270 cdBm are -53 dBm."""
+    attrs = {}
+    whole(attrs, "rssi", given_number, divisor)
+    assert attrs == {"rssi": floor(Fraction(given_number) / divisor)}
 
 
 def test_a_message_without_end_is_given_up():
