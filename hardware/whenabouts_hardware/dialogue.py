@@ -14,7 +14,7 @@ A dialogue over a connection that keeps the order of messages has also
     since_us               start of the uninterrupted scan; None while the reader is not known to scan
     fault                  why the connection is of no use any more, in words; then it must be opened again
     complaint              the last complaint of the reader
-    takes(frame)           False for tags that the reader kept from an earlier connection, at an unknown time
+    takes(frame, place)    False for a tag that the reader kept from an earlier connection, at an unknown time
     end(now_us)            asked to end: False once there is nothing to wait for; until then `due` goes on
 
 `Start` is for readers that report without being asked once they are started; `polling.Poll` for those that answer
@@ -46,8 +46,8 @@ class Dialogue:
     def heard(self, frame: "Frame", now_us: int) -> None:
         """Take note of a received frame, good or not."""
 
-    def takes(self, frame: "Frame") -> bool:
-        """True if the tags in a good frame were seen in this dialogue."""
+    def takes(self, frame: "Frame", place: int) -> bool:
+        """True if the tag at this place, from 0, among the tags of a good frame was seen in this dialogue."""
         return True
 
     def end(self, now_us: int) -> bool:

@@ -69,7 +69,7 @@ class ReaderSession:
         self.complaint = ""  # last refusal or complaint of the reader
         self.good = 0  # frames that show that the reader works, tags or none
         self.readings = 0
-        self.stale = 0  # frames with tags that the reader had kept from an earlier connection: left out
+        self.stale = 0  # tags that the reader had kept from an earlier connection: left out
         # Most that the event of a frame can be stamped before the arrival of its first byte. This agent never starts a
         # timed search.
         on_wire_us = wire_us(self._decoder.FRAME_BYTES_MAX, self.baud)
@@ -137,11 +137,10 @@ class ReaderSession:
         return pending
 
     def _seen(self, frame: "Frame", asked_us: "int | None") -> "list[PendingReading]":
-        seen = self._reader.sightings(frame)
+        found = self._reader.sightings(frame)
+        seen = [found[place] for place in range(len(found)) if self.dialogue.takes(frame, place)]
+        self.stale += len(found) - len(seen)
         if not seen:
-            return []
-        if not self.dialogue.takes(frame):
-            self.stale += 1
             return []
         whole = self._stamper.window(frame.start, frame.end)
         if asked_us is not None and self.dialogue.in_order:

@@ -2,7 +2,8 @@
 
 TCP loses no byte, and LLRP has no start byte to search for: a head that no message can have means that the rest cannot be
 understood. It is a damaged frame of kind "lost"; all later bytes are noise, and the connection has to be opened again.
-A message whose inside contradicts itself is damaged alone.
+A message whose inside contradicts itself is damaged alone. A tag's report without an EPC is counted in bad_content, and the
+others of its message are taken.
 
 By the standard a reader may leave out a parameter of a tag's report that has not changed since it last sent one: antenna,
 signal strength and ROSpec are kept for this.
@@ -83,7 +84,11 @@ class LlrpDecoder(Decoder):
         found = []
         for kind, begin, end in parameters(raw, llrp.HEAD_BYTES, len(raw)):
             if kind == llrp.TAG:
-                found.append(self._tag(raw, begin, end))
+                tag = self._tag(raw, begin, end)
+                if tag.get("epc"):
+                    found.append(tag)
+                else:
+                    self.counters[BAD_CONTENT] += 1
         return found
 
     def _tag(self, raw: bytes, at: int, end: int) -> "dict[str, Any]":
@@ -100,8 +105,6 @@ class LlrpDecoder(Decoder):
                 last[_KEPT[kind]] = int.from_bytes(raw[begin:after], "big")
             elif kind in _OWN:
                 tag[_OWN[kind]] = int.from_bytes(raw[begin:after], "big")
-        if not tag.get("epc"):
-            raise LayoutError("found a tag's report without EPC, expected one")
         tag.update(last)
         return tag
 

@@ -99,13 +99,12 @@ class LlrpDialogue(Dialogue):
         elif frame.kind == "answer":
             self._answered(frame.fields, now_us)
 
-    def takes(self, frame: "Frame") -> bool:
-        """False for reports that the reader kept from an earlier connection."""
-        if frame.kind != "tags":
-            return True
+    def takes(self, frame: "Frame", place: int) -> bool:
+        """False for a tag that the reader kept from an earlier connection."""
         tags: Any = frame.fields["tags"]
         unnamed = self._rospec if self._step == _READING else 0
-        return all(tag.get("rospec", unnamed) == self._rospec for tag in tags)
+        own: bool = tags[place].get("rospec", unnamed) == self._rospec
+        return own
 
     def end(self, now_us: int) -> bool:
         """Ask the reader to stop and to close the connection; False once it has, or took too long."""

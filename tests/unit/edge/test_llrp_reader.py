@@ -6,10 +6,13 @@ import socket
 import threading
 
 import pytest
+from llrpkit.protocol import BitStr, messages, params
 
 from support.edge.llrp import Cable, Portal, Reading, now_us, running
 from whenabouts_edge.readers.port import PortError
+from whenabouts_edge.readers.session import ReaderSession
 from whenabouts_edge.readers.tcp import TcpDevice, open_tcp
+from whenabouts_hardware import READERS
 from whenabouts_hardware.network import llrp_dialogue
 
 SETUP = [
@@ -211,6 +214,25 @@ def test_reports_of_an_earlier_connection_are_left_out():
         count = len(reading.readings)
         reading.wait("more", lambda: len(reading.readings) > count + 20)
     assert true_in_all(portal, reading.readings)
+
+
+def test_an_odd_tag_costs_no_other_of_its_report():
+    """
+    report   |an earlier ROSpec's|own|an EPC of 0 bits|own|
+    """
+    session = ReaderSession({"kind": "llrp", "stream": "dock/tags"}, 0, READERS["llrp"])
+    session.dialogue.due(1_000_000)
+    own = session.dialogue._rospec
+    sent = [(own + 1, b"\x01"), (own, b"\x02"), (own, b""), (own, b"\x03")]
+    tags = [
+        params.TagReportData(
+            epc_parameter=params.EPCData(epc=BitStr.from_bytes(epc)), ro_spec_id=params.ROSpecID(ro_spec_id=rospec)
+        )
+        for rospec, epc in sent
+    ]
+    report = messages.RO_ACCESS_REPORT(tag_report_datas=tags).to_bytes(message_id=1)
+    assert [one.key for one in session.took(report, 1_000_000, 1_000_100)] == ["02", "03"]
+    assert (session.counters["stale"], session.counters["bad_content"], session.counters["frames"]) == (1, 1, 1)
 
 
 def test_what_is_no_llrp_reader_is_said():

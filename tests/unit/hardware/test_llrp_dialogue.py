@@ -163,19 +163,26 @@ def test_an_inventory_that_somebody_else_ends_is_begun_again():
 
 
 def test_only_reports_of_this_connection_are_taken():
-    """A report without a number of an ROSpec counts from the start of the inventory on."""
+    """Tag by tag; one without a number of an ROSpec counts from the start of the inventory on."""
 
-    def report(rospec):
-        tag = params.TagReportData(epc_parameter=params.EPC_96(epc=bytes(12)), ro_spec_id=rospec)
-        return messages.RO_ACCESS_REPORT(tag_report_datas=[tag])
+    def taken(talk, *rospecs):
+        tags = [
+            params.TagReportData(
+                epc_parameter=params.EPC_96(epc=bytes(12)),
+                ro_spec_id=None if rospec is None else params.ROSpecID(ro_spec_id=rospec),
+            )
+            for rospec in rospecs
+        ]
+        frame = talk.says(messages.RO_ACCESS_REPORT(tag_report_datas=tags))
+        return [talk.dialogue.takes(frame, place) for place in range(len(rospecs))]
 
     talk = Talk()
     talk.greets()
-    assert not talk.dialogue.takes(talk.says(report(None)))
+    assert taken(talk, None) == [False]
     talk = Talk().set_up()
-    assert talk.dialogue.takes(talk.says(report(None)))
-    assert not talk.dialogue.takes(talk.says(report(params.ROSpecID(ro_spec_id=talk.dialogue._rospec + 1))))
-    assert talk.dialogue.takes(talk.says(report(params.ROSpecID(ro_spec_id=talk.dialogue._rospec))))
+    own = talk.dialogue._rospec
+    assert taken(talk, None) == [True]
+    assert taken(talk, own + 1, own, own + 1, own) == [False, True, False, True]
 
 
 def test_the_end_stops_the_inventory_and_waits_for_the_last_answer():
