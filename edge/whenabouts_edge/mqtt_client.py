@@ -28,9 +28,8 @@ class BoundedClient(mqtt.Client):
     """fault: the error that ended reading, or None."""
 
     fault: OSError | None = None
-    _starved = (
-        False  # the last attempt to receive gave nothing: TLS may hold a part of a record, which it does not show
-    )
+    # True if the last attempt to receive gave nothing: TLS may hold a part of a record, which it does not show.
+    _starved = False
 
     @property
     def empty(self) -> bool:

@@ -55,6 +55,7 @@ class HttpListener:
         """
         place = urlsplit(url)
         self.name = url
+        self.left_out = 0  # requests that were refused
         self._path, self._token = place.path or "/", token
         self._monotonic_ns, self._poll_s = monotonic_ns, poll_ms / 1000
         self._empty_ns = monotonic_ns()
@@ -155,6 +156,7 @@ class HttpListener:
         one.heard_ns = asked_ns
         after_ns = one.empty_ns if one.begun_ns is None else one.begun_ns
         for answer in one.conversation.feed(data):
+            self.left_out += answer.last and answer.body is None
             if answer.body is not None:
                 self._ready.append(Chunk(message(answer.body), after_ns, self._monotonic_ns()))
             try:

@@ -2,9 +2,8 @@
 
 The reader's own thread turns paho's loop, one poll period a turn. Each turn first asks whether anything has come that is not
 read yet, without waiting; a message came after the last moment at which nothing had, also if it comes in pieces, or if
-others come all the time. What the broker keeps would come later than anybody can bound: the
-session is clean, retained messages are passed over, and QoS is 0, whose messages a broker does not hold back for an
-acknowledgement.
+others come all the time. What the broker keeps would come later than anybody can bound: the session is clean, retained
+messages are passed over, and QoS is 0, whose messages a broker does not hold back for an acknowledgement.
 """
 
 import time

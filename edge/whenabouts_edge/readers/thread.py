@@ -192,7 +192,7 @@ class ReaderThread(threading.Thread):
                 reported_ns = now_ns
                 self.reader_state.readings += len(readings)
                 self.reader_state.invalid = invalid + host_session.invalid
-                self.reader_state.counters = host_session.session.counters
+                self.reader_state.counters = host_session.session.counters | {"left_out": port.left_out}
                 self.reader_state.complaint = host_session.session.complaint
                 clear_us = host_session.session.clear(empty_us)
                 since_us = host_session.scanning_since_us(clear_us)

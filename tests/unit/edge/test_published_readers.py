@@ -120,6 +120,7 @@ def test_only_who_knows_the_token_may_post(url, tmp_path):
         assert requests.post(url, body, headers={"Authorization": "Bearer open sesame"}, timeout=WAIT_S).ok
         assert requests.post(url, body, auth=("reader", "open sesame"), timeout=WAIT_S).ok
         listening.wait("both", lambda: len(listening.readings) == 2)
+        assert listening.thread.reader_state.status()["left_out"] == 5
 
 
 def test_what_is_no_event_is_counted_and_costs_no_other(url):
@@ -207,6 +208,7 @@ def test_published_events_become_readings_with_the_true_time_in_them(broker, kin
             client.publish(topic, text(event(number)), 1).wait_for_publish(WAIT_S)
         client.publish(topic, b"no JSON", 1)
         listening.wait("readings", lambda: len(listening.readings) == 20)
+        listening.wait("counted", lambda: listening.thread.reader_state.status()["left_out"] == 1)
     assert "it is retained, of an unknown time" in caplog.text
     client.publish(topic, b"", 1, retain=True).wait_for_publish(WAIT_S)
     client.disconnect()
