@@ -16,7 +16,7 @@ from support.edge.agent import badges, passed, witness
 from support.waiting import until
 from whenabouts_edge.board.flash_log import FlashLog
 from whenabouts_edge.board.machine.flash import Flash
-from whenabouts_hardware import READERS as KINDS
+from whenabouts_hardware import DECODERS
 from whenabouts_sim.boards import command
 from whenabouts_sim.boards.node_board import NodeBoard
 from whenabouts_sim.world.world import Sighting
@@ -291,7 +291,7 @@ def test_the_flash_log_survives_cuts_within_any_write(tmp_path):
 
 def test_the_command_offers_kinds_that_agents_support():
     """The kinds have the agent's names, and their simulated firmware takes the given tags."""
-    assert set(command.READERS) == set(KINDS)
+    assert set(command.READERS) == set(DECODERS)
     for kind, made in command.READERS.items():
         core = made(kind, 0)
         core.power_on(0)

@@ -50,19 +50,20 @@ def largest_block(heap_map):
     ids=["badges", "lines", "rules", "group"],
 )
 def test_what_a_board_holds(kind, more):
-    """Measured on the simulated board, in kB of 1000 bytes; the largest piece is the table of names.
+    """Measured on the simulated board, in kB of 1000 bytes; the largest piece is the table of names. In a group it doubles
+    between start and connection.
 
              started   full, without the time   connected   largest piece
-    badges        74                       79          77             4.5
-    lines         77                       93          87             4.5
-    rules         94                       98          96             4.5
-    group         99                      111         109             4.5
+    badges        77                       81          79             4.5
+    lines         79                       96          90             4.5
+    rules         98                      102         100             4.5
+    group        102                      124         121             9.0
     """
     folder = flashed_board((kind,), tuple(more), SCRIPT)
     reported = run_flashed(folder, "board_heap", ["", "held", kind, "/spool", json.dumps(more)], None)
     held = json.loads(reported.splitlines()[0])
     assert max(held.values()) == held["full, without the time"] < LIVE_BYTES_MAX
-    assert held["connected"] < held["started"] + 16_000
+    assert held["connected"] < held["started"] + 20_000
     assert largest_block(reported) <= PIECE_BYTES_MAX
 
 
