@@ -3,8 +3,9 @@
 The stamp of a reading is, of what the event has, the first of
 
     1. the interval of our extension (`epcis`), exact
-    2. from the first startTime to the last endTime of its sensor metadata, if `eventTime` lies between them
-    3. `eventTime`, widened both ways by the error that the user states
+    2. from the first startTime to the last endTime of its sensor metadata, if `eventTime` lies between them, widened both
+       ways by the error that the user states: they are read from the same clock as `eventTime`
+    3. `eventTime`, widened likewise
 
 Objects are those of epcList, parentID, childEPCs, inputEPCList and outputEPCList. The key of a reading is the object's URI,
 or what one of our URIs was made of. Its stream is the read point. `attrs` holds what else the event says.
@@ -14,7 +15,8 @@ action DELETE (the object ceased to exist), and of events that an errorDeclarati
 with a reason, as do events with faults.
 
 Identity: boot is a hash of all events, seq counts their objects, so the same events in another file or with another
-`creationDate` are known. Pure; some 20 us an event beside the parsing.
+`creationDate` are known. An event that also occurs in another list of events is not: a boot for each event would be a range
+for each in the ledger, which keeps some thousands of a gateway. Pure; some 20 us an event beside the parsing.
 """
 
 import json
@@ -84,8 +86,9 @@ def read_epcis(
 ) -> Iterator[Reading | SideOutput]:
     """Yield a reading for each object, and a side output for what is no reading; `line` is the number of the event, from 1.
 
-    error_us: how far `eventTime` may be from the truth. now_us: the time of the import; nothing can have happened later.
-    taken_back: ids of events that any of the files takes back. seen: ids of events of earlier files; grows.
+    error_us: how far the times of events may be from the truth. now_us: the time of the import; nothing can have happened later.
+    taken_back: ids of events that any of the files takes back. seen: ids of events of earlier
+    files that have become readings; grows.
 
     Raises:
         NotEpcisError: it is no document, or an event needs an error and none is stated.
@@ -99,7 +102,7 @@ def read_epcis(
         row = json.dumps(event)
         try:
             _check(event, taken_back, seen)
-            fields = _fields(event, number, error_us, now_us)
+            fields = _fields(event, number, error_us, now_us) if objects else {}
         except BadRow as error:
             yield SideOutput(number, error.reason, str(error), row)
             continue
@@ -107,11 +110,15 @@ def read_epcis(
             try:
                 key = _key(found.uri, event, len(objects))
                 attrs = fields["attrs"] | {"role": found.role}
-                yield Reading(site=site, gateway=GATEWAY, boot=boot, seq=place, key=key, **fields | {"attrs": attrs})
+                made = Reading(site=site, gateway=GATEWAY, boot=boot, seq=place, key=key, **fields | {"attrs": attrs})
             except BadRow as error:
                 yield SideOutput(number, error.reason, str(error), row)
             except ValueError as error:
                 yield SideOutput(number, "object", str(error), row)
+            else:
+                if "eventID" in attrs:
+                    seen.add(attrs["eventID"])
+                yield made
         for name in QUANTITIES:
             for one in event.get(name) if isinstance(event.get(name), list) else []:
                 yield SideOutput(
@@ -173,8 +180,6 @@ def _check(event: Any, taken_back: Set[str], seen: set[str]) -> None:
         raise BadRow("taken back", f"{name:.100} is taken back by an errorDeclaration")
     elif name in seen:
         raise BadRow("repeat", f"{name:.100} is an event before it in these files")
-    else:
-        seen.add(name)
     if event["type"] == "ObjectEvent" and event.get("action") == "DELETE":
         raise BadRow("deleted", "an object ceased to exist, which observes none")
 
@@ -210,15 +215,15 @@ def _interval(event: Mapping[str, Any], number: int, error_us: int | None) -> tu
     elements = event.get("sensorElementList")
     data = [x["sensorMetadata"] for x in elements if _has_metadata(x)] if isinstance(elements, list) else []
     spans = [(read(x["startTime"])[0], read(x["endTime"])[1]) for x in data if "startTime" in x and "endTime" in x]
-    if spans:
-        begin, end = min(one for one, _ in spans), max(one for _, one in spans)
-        if begin <= time[0] and time[1] <= end:
-            return _ordered(begin, end)
+    begin, end = min((one for one, _ in spans), default=time[0]), max((one for _, one in spans), default=time[1])
+    if not (begin <= time[0] and time[1] <= end):
+        begin, end = time
     if error_us is None:
         raise NotEpcisError(
-            f"event {number}: found no interval in it, expected --error, how far eventTime may be from the truth"
+            f"event {number}: found no whenabouts:earliest and latest in it, expected --error, how far its times may be from "
+            "the truth"
         )
-    return time[0] - error_us, time[1] + error_us
+    return begin - error_us, end + error_us
 
 
 def _has_metadata(element: Any) -> bool:

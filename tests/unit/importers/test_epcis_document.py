@@ -68,13 +68,13 @@ def test_an_event_is_a_reading_for_each_object_around_its_time():
 
 
 def test_the_interval_of_sensor_metadata_is_used_if_the_event_is_in_it():
-    """From the first start to the last end; a sensor that was asked at another time says nothing about the event."""
+    """From the first start to the last end, of the same clock; one of another time says nothing about the event."""
     inside = [
         sensed("2026-11-18T11:06:39.5Z", "2026-11-18T11:06:40.0000001Z"),
         sensed("2026-11-18T12:06:40+01:00", "2026-11-18T11:06:41Z"),
     ]
     [one], _ = of(sensorElementList=inside)
-    assert (one.t_min, one.t_max) == (T_US - 500_000, T_US + 1_000_000)
+    assert (one.t_min, one.t_max) == (T_US - 2_500_000, T_US + 3_000_000)
     [other], _ = of(sensorElementList=[sensed("2026-11-17T00:00:00Z", "2026-11-18T11:00:00Z"), {"sensorReport": []}])
     assert (other.t_min, other.t_max) == (T_US - 2_000_000, T_US + 2_000_000)
 
@@ -144,6 +144,15 @@ def test_events_that_are_taken_back_and_repeats_are_no_readings():
     assert imported(written(EVENT | {"action": "ADD"}), seen=seen) == ([], [("repeat", 1)])
 
 
+@pytest.mark.parametrize("fault", [{"eventTime": "yesterday"}, {"epcList": [7]}, {"type": None}])
+def test_an_event_with_a_fault_does_not_make_a_repeat_of_the_corrected_one(fault):
+    """Which has the same id."""
+    found, left_out = imported(written(EVENT | fault, EVENT, EVENT))
+    assert len(found) == 1
+    assert [number for _, number in left_out] == [1, 3]
+    assert left_out[1] == ("repeat", 3)
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -172,10 +181,14 @@ def test_results_of_queries_are_documents_too():
 
 def test_an_error_is_asked_for_only_where_an_event_needs_it():
     """Before anything lands."""
-    with pytest.raises(NotEpcisError, match=r"event 1: found no interval in it, expected --error"):
-        imported(written(EVENT), error_us=None)
-    own = [sensed("2026-11-18T11:06:39Z", "2026-11-18T11:06:41Z")]
-    assert len(imported(written(EVENT | {"sensorElementList": own}), error_us=None)[0]) == 1
+    sensor = {"sensorElementList": [sensed("2026-11-18T11:06:39Z", "2026-11-18T11:06:41Z")]}
+    for event in (EVENT, EVENT | sensor):
+        with pytest.raises(
+            NotEpcisError, match=r"event 1: found no whenabouts:earliest and latest in it, expected --error"
+        ):
+            imported(written(event), error_us=None)
+    some = {"epcList": [], "quantityList": [{"epcClass": "urn:epc:class:lgtin:4012345.012345.9", "quantity": 3}]}
+    assert imported(written(EVENT | some), error_us=None) == ([], [("class", 1)])
 
 
 def test_the_same_events_have_the_same_identity_in_any_document():
@@ -237,7 +250,10 @@ def test_what_cannot_be_taken_lands_nothing(tmp_path, monkeypatch):
     landing = tmp_path / "landing"
     for arguments, problem in (
         ([tmp_path / "good.json", tmp_path / "bad.json", "--error", "2 s"], "bad.json: found no JSON"),
-        ([tmp_path / "good.json"], "good.json: event 1: found no interval in it, expected --error"),
+        (
+            [tmp_path / "good.json"],
+            "good.json: event 1: found no whenabouts:earliest and latest in it, expected --error",
+        ),
         ([tmp_path / "good.json", "--error", "soon"], "expected a duration such as"),
         ([tmp_path / "good.json", "--error", "0.1 us"], "expected whole microseconds"),
         ([tmp_path / "good.json", "--error", "-2 s"], "expected a duration such as"),

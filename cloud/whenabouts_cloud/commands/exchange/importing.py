@@ -89,13 +89,14 @@ def feeder(files: tuple[Path, ...], landing: Store, as_json: bool, site: str) ->
 
 @imports.command("epcis")
 @_of_logs
-@click.option("--error", type=duration(), help='How far eventTime may be from the truth, such as "2 s" or "500 ms".')
+@click.option("--error", type=duration(), help='How far the times may be from the truth, such as "2 s" or "500 ms".')
 @click.option("--site", default="epcis", show_default=True, help="Name of the place where the events come from.")
 def epcis(files: tuple[Path, ...], landing: Store, as_json: bool, error: int | None, site: str) -> None:
     """Land the events of EPCIS 2.0 documents (JSON-LD): a reading for each object that an event observes.
 
-    Events that have an interval keep it: of our own export, or the start and end of their sensor metadata. Others need
-    --error. What is no reading is kept in LANDING/_dead with the reason. Importing the same events again lands nothing new.
+    Events of our own export keep their interval. Others need --error, which widens eventTime, or the start and end of
+    sensor metadata around it. What is no reading is kept in LANDING/_dead with the reason. Importing the same list of
+    events again lands nothing new; an event that two lists share lands once in one run, and again in another.
 
     \b
     Example:  whenabouts-cloud import epcis *.json --landing ./landing --error "2 s"
