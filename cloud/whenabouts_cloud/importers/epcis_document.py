@@ -86,9 +86,8 @@ def read_epcis(
 ) -> Iterator[Reading | SideOutput]:
     """Yield a reading for each object, and a side output for what is no reading; `line` is the number of the event, from 1.
 
-    error_us: how far the times of events may be from the truth. now_us: the time of the import; nothing can have happened later.
-    taken_back: ids of events that any of the files takes back. seen: ids of events of earlier
-    files that have become readings; grows.
+    error_us: how far the times of events may be from the truth. now_us: the time of the import; nothing can have happened
+    later. taken_back: ids of events that any of the files takes back. seen: ids of events that have become readings; grows.
 
     Raises:
         NotEpcisError: it is no document, or an event needs an error and none is stated.
@@ -220,8 +219,8 @@ def _interval(event: Mapping[str, Any], number: int, error_us: int | None) -> tu
         begin, end = time
     if error_us is None:
         raise NotEpcisError(
-            f"event {number}: found no whenabouts:earliest and latest in it, expected --error, how far its times may be from "
-            "the truth"
+            f"event {number}: found no whenabouts:earliest and latest in it, expected --error, how far its times may be "
+            "from the truth"
         )
     return begin - error_us, end + error_us
 

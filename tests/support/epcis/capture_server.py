@@ -19,7 +19,7 @@ class Repository(ThreadingHTTPServer):
 
     answers: statuses of the next requests to capture, then 202. refuses: true for events that it does not want. looks: how
     often a job still runs when it is asked for; None: there are no jobs, and the answer is 201. by_job: a refusal is told by
-    the job. location: before the path of a job. slow_s: before each answer.
+    the job. location: before the path of a job, or all of it if jobs are not numbered. slow_s: before each answer.
     """
 
     daemon_threads = True
@@ -36,7 +36,7 @@ class Repository(ThreadingHTTPServer):
         self.most_events = 1 << 30
         self.looks: int | None = 1
         self.by_job = False
-        self.location = ""
+        self.location, self.numbered = "", True
         self.slow_s = 0.0
         self.jobs: dict[str, dict[str, Any]] = {}
         self.looked: list[str] = []
@@ -90,7 +90,7 @@ class _Handler(BaseHTTPRequestHandler):
         path = f"/v1/capture/{len(self.server.jobs)}"
         errors = [{"type": "epcisException:ValidationException", "title": problem}] if problem else []
         self.server.jobs[path] = {"left": self.server.looks, "success": success, "errors": errors}
-        self._answer(202, {}, {"Location": self.server.location + path})
+        self._answer(202, {}, {"Location": self.server.location + (path if self.server.numbered else "")})
 
     def do_GET(self) -> None:
         self.server.looked.append(self.path)

@@ -88,6 +88,27 @@ def test_a_job_is_looked_after_until_it_has_ended(deliver, far):
     assert far.looked == ["/v1/capture/0"] * 4
 
 
+@pytest.mark.parametrize(
+    ("location", "asked"),
+    [
+        ("/jobs/a b", "/jobs/a%20b"),
+        ("/jobs/café", "/jobs/caf%E9"),
+        ("/jobs/a%20b?x=1", "/jobs/a%20b?x=1"),
+        ("capture/7", "/v1/capture/7"),
+        ("../jobs/7", "/jobs/7"),
+        ("?job=7", "/v1/capture?job=7"),
+        ("//inner.example/jobs/7", "/jobs/7"),
+        ("mailto:x", None),
+        ("http://[/7", None),
+    ],
+)
+def test_any_location_is_looked_at_or_passed_over(deliver, far, location, asked):
+    """It may be relative, or have characters that a request may not have; it stops no delivery."""
+    far.location, far.numbered = location, False
+    assert deliver([match("a")]) == 1
+    assert far.looked == ([] if asked is None else [asked])
+
+
 @pytest.mark.parametrize("looks", [None, 0])
 def test_an_answer_without_a_job_is_success(deliver, far, looks):
     """201, or a job that nobody can be asked about."""
@@ -110,6 +131,25 @@ def test_a_job_that_does_not_end_is_a_failure_and_is_not_sent_again(deliver, far
         except RefusedError:
             pass
     assert list(far.posts.values()) == [1]
+
+
+def test_no_document_of_a_batch_is_sent_again_after_the_failure_of_another(deliver, far, monkeypatch):
+    """Two documents whose jobs take longer than an attempt, and an answer of failure between them."""
+    monkeypatch.setattr(capture, "JOB_S", 0.1)
+    monkeypatch.setattr(capture, "MAX_BYTES", 2500)
+    far.looks, far.answers = 4, [202, 503]
+    rows, failures = [match(f"m{n}") for n in range(4)], 0
+    while True:
+        try:
+            assert deliver(rows) == 4
+            break
+        except RefusedError:
+            failures += 1
+    assert failures >= 3
+    assert far.sizes == [2, 2]
+    assert set(far.posts.values()) == {1}
+    deliver(rows)
+    assert set(far.posts.values()) == {2}  # nothing is remembered of a batch that was delivered
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503, 302, 307, 308])
@@ -173,6 +213,13 @@ def test_a_retraction_without_its_match_is_kept_aside(tmp_path, deliver, far):
     [line] = refused_in(tmp_path)
     assert line["event"]["result_id"] == "b"
     assert "in no batch" in line["reason"]
+
+
+def test_a_batch_of_nothing_that_can_be_an_event_does_not_stop_the_delivery(tmp_path, deliver, far):
+    """The repository has refused nothing, so the address is not in doubt, also at the start."""
+    assert deliver([match("b", status="retracted")]) == 0
+    assert [one["event"]["result_id"] for one in refused_in(tmp_path)] == ["b"]
+    assert deliver([match("a")], 1) == 1
 
 
 def test_a_stamp_outside_the_calendar_is_kept_aside(tmp_path, deliver, far):

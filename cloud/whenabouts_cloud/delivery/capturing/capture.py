@@ -15,18 +15,20 @@ for us and is never sent, as in `epcis:https://host/capture#authorization=TOKEN&
                        400 409 413 422, or its job has failed               refused: halved, until single events are
                        any other answer, no answer, a job without end       failure: the batch is repeated later
 
-A single event that is refused is kept in OUT/_refused, and what follows is delivered. But while nothing has been accepted
-since the start, this is a failure too: then the address or an account is more likely wrong than the event. A job that cannot
-be asked for counts as accepted, as 202 promises it. An event that the repository has already is no failure, unless it takes
+A single event that is refused is kept in OUT/_refused, and what follows is delivered; so is a result that can be no event.
+But while nothing has been accepted since the start, a refusal is a failure too: then the address or an account is more likely
+wrong than the event. A job that cannot be asked for counts as accepted, as 202 promises it. Documents of a batch that were
+accepted before its failure are not sent again, unless this process ends. An event that the repository has already is no failure, unless it takes
 another one back: that has the same id.
 """
 
+import hashlib
 import json
 import os
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, urljoin, urlsplit
 
 from whenabouts_cloud.delivery.capturing.refused import Refused, keep
 from whenabouts_cloud.delivery.capturing.result_events import Wording
@@ -73,31 +75,32 @@ class Capture:
         names = Names(options.get("base") or BASE, "links" in options)
         self._wording = Wording(names, _landing(options), frozenset(options.get("loads", "").split(",")) - {""})
         self._accepted = False  # a document since the start
-        self._running: tuple[list[str], str] | None = (
-            None  # ids of the events of a job that was not waited for, its path
-        )
+        # Documents of the batch that is being delivered, by `_digest`: paths of jobs that may still run, and accepted ones.
+        self._running, self._done = dict[bytes, str](), set[bytes]()
 
     def deliver(self, batch: Batch) -> int:
-        sent, refused = 0, list[Refused]()
+        sent, unfit, refused = 0, list[Refused](), list[Refused]()
         for rows in batch.parts():
-            sent += self._send(self._events(rows, batch, refused), refused)
-        if refused:
-            if not self._accepted:
-                raise RefusedError(f"found no event that is accepted since the start: {refused[-1].reason}")
-            file = keep(batch.out, batch.number, self._shown, refused)
-            text = f"{len(refused)} events are refused; kept in {file}, what follows is delivered"
-            log.error("delivery.refused", text, target=self._shown, batch=batch.number, error=refused[0].reason)
+            sent += self._send(self._events(rows, batch, unfit), refused)
+        if refused and not self._accepted:
+            raise RefusedError(f"found no event that is accepted since the start: {refused[-1].reason}")
+        if aside := unfit + refused:
+            file = keep(batch.out, batch.number, self._shown, aside)
+            text = f"{len(aside)} events are refused; kept in {file}, what follows is delivered"
+            log.error("delivery.refused", text, target=self._shown, batch=batch.number, error=aside[0].reason)
+        self._running.clear()
+        self._done.clear()
         return sent
 
     def close(self) -> None:
         self._server.close()
 
-    def _events(self, rows: list[dict[str, Any]], batch: Batch, refused: list[Refused]) -> list[Event]:
-        """The events of results in their order; those that can be none are refused."""
+    def _events(self, rows: list[dict[str, Any]], batch: Batch, unfit: list[Refused]) -> list[Event]:
+        """The events of results in their order, without those that can be none."""
         events = []
         for row, event in self._wording.events(rows, batch.out, batch.number, time.time_ns() // 1000):
             if isinstance(event, str):
-                refused.append(Refused(row, event))
+                unfit.append(Refused(row, event))
             else:
                 events.append(event)
         return events
@@ -123,26 +126,32 @@ class Capture:
         return self._send(events[:middle], refused) + self._send(events[middle:], refused)
 
     def _capture(self, events: Sequence[Event], body: bytes) -> None:
-        """Send a document and wait for its job; one that a failure left behind is not sent again.
+        """Send a document and wait for its job, of what an earlier attempt has left undone.
 
         Raises:
             DocumentRefusedError: the repository does not want it.
             RefusedError: it has given another answer.
         """
-        ids = [f"{one['eventID']}{'errorDeclaration' in one}" for one in events]
-        if self._running is not None and self._running[0] == ids:
-            path: str | None = self._running[1]
-        else:
+        name = _digest(events)
+        if name in self._done:
+            return
+        path = self._running.get(name)
+        if path is None:
             answer = self._server.ask("POST", self._server.path, body, {"Content-Type": "application/json"})
             if answer.status in _OF_CONTENT:
                 raise DocumentRefusedError(str(answer.error()), answer.status == _KNOWN)
             if not answer.succeeded:
                 raise answer.error()
-            path = _path(answer.location)
+            path = _path(answer.location, self._server.path)
         if path is not None:
-            self._running = ids, path
-            self._wait(path)
-        self._running = None
+            self._running[name] = path
+            try:
+                self._wait(path)
+            except DocumentRefusedError:
+                del self._running[name]
+                raise
+        self._running.pop(name, None)
+        self._done.add(name)
 
     def _wait(self, path: str) -> None:
         """Wait until a job has ended."""
@@ -157,7 +166,6 @@ class Capture:
         else:
             raise RefusedError(f"found a capture job that still runs after {JOB_S:.0f} s")
         if job is not None and job.get("success") is False:
-            self._running = None
             said = json.dumps(job.get("errors"))
             known = "AlreadyExists" in said or "Duplicate" in said
             raise DocumentRefusedError(f"found a capture job that has failed: {said[:MOST_QUOTED]}", known)
@@ -172,15 +180,26 @@ def _job(answer: Answer) -> dict[str, Any] | None:
     return job if isinstance(job, dict) and isinstance(job.get("running"), bool) else None
 
 
-def _path(location: str | None) -> str | None:
-    """The path of a job on the server that was asked: another host in it is not trusted, and often an inner name."""
-    if location is None:
+def _digest(events: Sequence[Event]) -> bytes:
+    """What a document of these events is known by; the time at which it is made is no part of it."""
+    ids = "".join(f"{one['eventID']} {'errorDeclaration' in one}\n" for one in events)
+    return hashlib.blake2b(ids.encode(), digest_size=16).digest()
+
+
+def _path(location: str | None, asked: str) -> str | None:
+    """The path of a job on the server that was asked: another host in it is not trusted, and often an inner name.
+
+    A location may be relative to the path that was asked, and have characters that no request may have.
+    """
+    if not location:
         return None
     try:
-        parts = urlsplit(location)
+        parts = urlsplit(urljoin(asked, location))
     except ValueError:
         return None
-    return (parts.path + (f"?{parts.query}" if parts.query else "")) if parts.path.startswith("/") else None
+    path = parts.path + (f"?{parts.query}" if parts.query else "")
+    # Headers are read as Latin-1, whose bytes are those that were sent.
+    return quote(path.encode("latin-1", "replace"), safe="/%?:@!$&'()*+,;=~") if path.startswith("/") else None
 
 
 def _pauses() -> Iterator[float]:
