@@ -137,16 +137,16 @@ def test_no_document_of_a_batch_is_sent_again_after_the_failure_of_another(deliv
     """Two documents whose jobs take longer than an attempt, and an answer of failure between them."""
     monkeypatch.setattr(capture, "JOB_S", 0.1)
     monkeypatch.setattr(capture, "MAX_BYTES", 2500)
-    far.looks, far.answers = 4, [202, 503]
-    rows, failures = [match(f"m{n}") for n in range(4)], 0
-    while True:
+    far.looks, far.answers = 2, [202, 503]
+    rows, delivered, failures = [match(f"m{n}") for n in range(4)], 0, 0
+    while not delivered and failures < 20:
         try:
-            assert deliver(rows) == 4
-            break
+            delivered = deliver(rows)
         except RefusedError:
             failures += 1
-    assert failures >= 3
-    assert far.sizes == [2, 2]
+    assert delivered == 4
+    assert failures > 2
+    assert len(far.sizes) == len(far.jobs) > 1
     assert set(far.posts.values()) == {1}
     deliver(rows)
     assert set(far.posts.values()) == {2}  # nothing is remembered of a batch that was delivered

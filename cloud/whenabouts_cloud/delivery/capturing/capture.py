@@ -15,11 +15,11 @@ for us and is never sent, as in `epcis:https://host/capture#authorization=TOKEN&
                        400 409 413 422, or its job has failed               refused: halved, until single events are
                        any other answer, no answer, a job without end       failure: the batch is repeated later
 
-A single event that is refused is kept in OUT/_refused, and what follows is delivered; so is a result that can be no event.
-But while nothing has been accepted since the start, a refusal is a failure too: then the address or an account is more likely
-wrong than the event. A job that cannot be asked for counts as accepted, as 202 promises it. Documents of a batch that were
-accepted before its failure are not sent again, unless this process ends. An event that the repository has already is no failure, unless it takes
-another one back: that has the same id.
+A single event that is refused is kept in OUT/_refused, and what follows is delivered; so is a result that can be no
+event. But while nothing has been accepted since the start, a refusal is a failure too: then the address or an account
+is more likely wrong than the event. A job that cannot be asked for counts as accepted, as 202 promises it. Documents of
+a batch that were accepted before its failure are not sent again, unless this process ends. An event that the repository
+has already is no failure, unless it takes another one back: that has the same id.
 """
 
 import hashlib
