@@ -24,6 +24,7 @@ def opened(place: Store, name: str) -> Iterator[pq.ParquetFile]:
     Raises:
         DamagedResultsError: it is damaged; also for what the body of `with` finds unreadable in it.
         FileNotFoundError: it does not exist.
+        OSError, MemoryError: the system cannot read it now, which says nothing about the file.
     """
     with place.open(name) as file, _named(place, name):
         if place.local is not None:
@@ -49,9 +50,11 @@ def _named(place: Store, name: str) -> Iterator[None]:
     damage = (OSError, pa.ArrowException, ValueError) if place.local is not None else (pa.ArrowException,)
     try:
         yield
-    except FileNotFoundError:
+    except (MemoryError, pa.ArrowCancelled):
         raise
     except damage as error:
+        if isinstance(error, OSError) and error.errno is not None:  # of the system; Arrow gives none to what it finds
+            raise
         said = " ".join(str(error).split())[:150]
         raise DamagedResultsError(
             f"{place.uri}/{name}: found a damaged file ({said}), expected the results as they were published; put the "

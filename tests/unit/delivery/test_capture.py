@@ -17,6 +17,7 @@ from whenabouts_cloud.delivery.http_connection import RefusedError
 from whenabouts_cloud.delivery.published import Batch, folder_of
 from whenabouts_cloud.delivery.targets import open_target
 from whenabouts_cloud.delivery.uri import TargetError, identity, shown
+from whenabouts_cloud.landing.files import DamagedFileError
 
 
 @pytest.fixture
@@ -148,6 +149,7 @@ def test_no_document_of_a_batch_is_sent_again_after_the_failure_of_another(deliv
     assert failures > 2
     assert len(far.sizes) == len(far.jobs) > 1
     assert set(far.posts.values()) == {1}
+    far.looks = 0
     deliver(rows)
     assert set(far.posts.values()) == {2}  # nothing is remembered of a batch that was delivered
 
@@ -248,6 +250,21 @@ def test_keys_are_looked_up_in_a_landing_that_the_uri_names(tmp_path, deliver, f
     assert association["parentID"] == "urn:epc:id:sscc:0614141.1234567890"
     assert (association["type"], aggregation["type"]) == ("AssociationEvent", "AggregationEvent")
     assert aggregation["childEPCs"] == ["https://id.gs1.org/01/80614141123458/21/6789"]
+
+
+def test_a_batch_waits_while_keys_may_be_in_a_damaged_file_of_the_landing(tmp_path, deliver, far):
+    """Without them its events would name no objects, and have other ids afterwards."""
+    land(tmp_path / "landing", [reading("g", seq, "x", "A", 1, 9, site="s") for seq in (7, 8)])
+    [file] = (tmp_path / "landing").glob("hour=*/*")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-20])
+    options = f"#landing={tmp_path / 'landing'}"
+    with pytest.raises(DamagedFileError, match=f"{file.name}: found no whole Parquet file"):
+        deliver([match("a") | {"key": None}], options=options)
+    assert far.posts == {}
+    file.write_bytes(whole)
+    deliver([match("a") | {"key": None}], options=options)
+    assert [one["epcList"] for one in far.events.values()] == [["urn:whenabouts:key/A"]]
 
 
 def test_pairs_are_events_too(tmp_path, far):

@@ -1,16 +1,20 @@
 """A bit of a published result, or of the notes of a delivery, that changes is found, whichever it is."""
 
+import errno
+import os
+import resource
 import shutil
 from contextlib import suppress
 from random import Random
 
+import pyarrow as pa
 import pytest
 
 from support.cloud.published_results import batch, publish
 from whenabouts_cloud.delivery.courier import Courier
 from whenabouts_cloud.delivery.cursor import NOTHING, DamagedCursorError, cursor_of, series_of
 from whenabouts_cloud.delivery.published import Batch
-from whenabouts_cloud.delivery.result_files import DamagedResultsError, table_of
+from whenabouts_cloud.delivery.result_files import DamagedResultsError, opened, table_of
 from whenabouts_cloud.jobs.output.sink import read_results
 from whenabouts_cloud.landing.store import Store
 
@@ -57,6 +61,29 @@ def test_a_file_that_is_cut_or_empty_is_named_with_what_to_do(folder, part):
     path.unlink()
     with pytest.raises(FileNotFoundError):
         table_of(Store.at(folder), path.name)
+
+
+def test_what_the_system_lacks_is_not_called_damage(folder):
+    """Handles, memory, time: the file is as it was."""
+    [path] = folder.glob("*.parquet")
+    for lack in (OSError(errno.EMFILE, "too many open files"), pa.ArrowMemoryError("x"), pa.ArrowCancelled("x")):
+        with pytest.raises(type(lack)), opened(Store.at(folder), path.name):
+            raise lack
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    kept = [os.open(path, os.O_RDONLY)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (kept[0] + 1, before[1]))
+    try:
+        with suppress(OSError):
+            while True:  # numbers below the limit may be free
+                kept.append(os.open(path, os.O_RDONLY))
+        with pytest.raises(OSError, match="open") as caught:
+            table_of(Store.at(folder), path.name)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        for one in kept:
+            os.close(one)
+    assert caught.value.errno == errno.EMFILE
+    assert table_of(Store.at(folder), path.name).num_rows == len(batch(1))
 
 
 def test_a_damaged_batch_waits_until_it_is_mended_or_its_folder_is_deleted(tmp_path, caplog):

@@ -130,6 +130,43 @@ def test_a_damaged_file_is_named_and_the_others_are_exported(landing):
     assert len(events_of(done.stdout)) == 2
 
 
+def test_a_damaged_batch_of_results_is_named_and_the_others_are_exported(tmp_path):
+    """Wherever it is damaged; also a batch whose retractions are of matches in it is not whole."""
+    folders = [publish(tmp_path / "out", number) for number in range(4)]
+    [file] = folders[1].glob("*.parquet")
+    whole = file.read_bytes()
+    changed = whole[:200] + bytes([whole[200] ^ 8]) + whole[201:]  # in a column that retractions do not need
+    for data, exported in ((whole[:-20], (0, 3)), (changed, (0, 2, 3))):
+        file.write_bytes(data)
+        done = export("--results", tmp_path / "out")
+        assert done.exit_code == 1
+        assert done.exception is None or isinstance(done.exception, SystemExit)
+        assert f"{file}: found a damaged file" in done.stderr
+        assert (f"{folders[2]}: not all results in it are exported" in done.stderr) == (2 not in exported)
+        assert len(events_of(done.stdout)) == sum(len(batch(number)) for number in exported)
+    for one in folders:
+        next(one.glob("*.parquet")).write_bytes(b"")
+    assert export("--results", tmp_path / "out").exit_code == 1
+
+
+def test_a_damaged_file_of_keys_is_named_only_if_keys_may_be_in_it(tmp_path):
+    """Events without their objects have other ids, so the exit code says it."""
+    out, landing = tmp_path / "out", tmp_path / "landing"
+    publish(out, 0, [match("a") | {"key": None}])
+    land(landing, [reading("g", n, "x", key, 1, 9, site="s") for n, key in ((7, PALLET), (8, CASE))])
+    [needed] = landing.glob("hour=*/*")
+    land(landing, [reading("h", 7, "x", PALLET, 1, 9, site="s")])
+    [other] = set(landing.glob("hour=*/*")) - {needed}
+    for file, code in ((other, 0), (needed, 1)):
+        whole = file.read_bytes()
+        file.write_bytes(whole[:-20])
+        done = export("--results", out, "--landing", landing)
+        assert done.exit_code == code
+        assert (f"{file.name}: found no whole Parquet file" in done.stderr) == bool(code)
+        assert len(events_of(done.stdout)) == 1
+        file.write_bytes(whole)
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

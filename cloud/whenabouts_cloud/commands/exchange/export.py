@@ -81,7 +81,7 @@ def epcis(
     now_us = time.time_ns() // 1000
     if results:
         batches = export.batches(results)
-        if not batches:
+        if not batches and not export.problems:
             raise click.ClickException(
                 f"{results[0].uri}: found no published pairs or matches, expected the --out of a job, or a folder of such"
             )

@@ -8,6 +8,7 @@ from whenabouts_cloud.dashboard.results.outputs import outputs_in
 from whenabouts_cloud.delivery.capturing.result_events import Wording
 from whenabouts_cloud.delivery.cursor import NOTHING
 from whenabouts_cloud.delivery.published import Batch, folder_of, numbers_after
+from whenabouts_cloud.delivery.result_files import DamagedResultsError
 from whenabouts_cloud.epcis.epcis_events import Event, NoEventError, of_reading, places_of
 from whenabouts_cloud.epcis.zoned_times import TimeError
 from whenabouts_cloud.frontier.times import INT64_MAX
@@ -59,26 +60,44 @@ class Export:
     def batches(self, places: Sequence[Store]) -> list[tuple[Store, int]]:
         """The batches of pairs and matches that are published in or below these places, each with its output."""
         below = [one.store for one in outputs_in(list(places)) if one.kind in KINDS]
-        batches = [(out, number) for out in (*places, *below) for number in numbers_after(out, NOTHING)]
-        return [
-            (out, number) for out, number in batches if set(_batch(out, number).schema.names) & {"a_site", "events"}
-        ]
+        found = []
+        for out in (*places, *below):
+            for number in numbers_after(out, NOTHING):
+                try:
+                    if set(_batch(out, number).schema.names) & {"a_site", "events"}:
+                        found.append((out, number))
+                except (DamagedResultsError, FileNotFoundError) as error:
+                    self._problem(str(error))
+        return found
 
     def results(
         self, batches: Sequence[tuple[Store, int]], rules: frozenset[str] | None, now_us: int, advance: Advance
     ) -> Iterator[Event]:
         """Yield the events of results, of these rules or of all, in the order in which they were published."""
         for out, number in batches:
-            for rows in _batch(out, number, rules).parts():
-                mine = [row for row in rows if self._wants(row)]
-                for _, event in self.wording.events(mine, out, number, now_us):
-                    if isinstance(event, str):
-                        self.left_out[_short(event)] += 1
-                        continue
-                    if not event.get("epcList", True):
-                        self.left_out["object in an event, as the key is not known"] += 1
-                    yield event
+            try:
+                yield from self._of_batch(out, number, rules, now_us)
+            except (DamagedResultsError, FileNotFoundError) as error:
+                self._problem(f"{out.uri}/{folder_of(number)}: not all results in it are exported: {error}")
             advance(1)
+
+    def _of_batch(self, out: Store, number: int, rules: frozenset[str] | None, now_us: int) -> Iterator[Event]:
+        problems = list[str]()
+        for rows in _batch(out, number, rules).parts():
+            mine = [row for row in rows if self._wants(row)]
+            for _, event in self.wording.events(mine, out, number, now_us, problems):
+                if isinstance(event, str):
+                    self.left_out[_short(event)] += 1
+                    continue
+                if not event.get("epcList", True):
+                    self.left_out["object in an event, as the key is not known"] += 1
+                yield event
+        for one in problems:
+            self._problem(f"{one}; keys in it are missing in the events")
+
+    def _problem(self, text: str) -> None:
+        if text not in self.problems:
+            self.problems.append(text)
 
     def _wants(self, row: dict[str, object]) -> bool:
         places = places_of(row)

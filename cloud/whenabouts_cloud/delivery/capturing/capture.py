@@ -38,6 +38,7 @@ from whenabouts_cloud.delivery.uri import TargetError, shown
 from whenabouts_cloud.epcis.document import document
 from whenabouts_cloud.epcis.epcis_events import Event
 from whenabouts_cloud.epcis.uris import BASE, Names
+from whenabouts_cloud.landing.files import DamagedFileError
 from whenabouts_cloud.landing.store import Store
 from whenabouts_protocol.logs import Log
 
@@ -96,9 +97,17 @@ class Capture:
         self._server.close()
 
     def _events(self, rows: list[dict[str, Any]], batch: Batch, unfit: list[Refused]) -> list[Event]:
-        """The events of results in their order, without those that can be none."""
-        events = []
-        for row, event in self._wording.events(rows, batch.out, batch.number, time.time_ns() // 1000):
+        """The events of results in their order, without those that can be none.
+
+        Raises:
+            DamagedFileError: a key may be in a file of the landing that cannot be read; events would have other ids.
+        """
+        events, problems = list[Event](), list[str]()
+        for row, event in self._wording.events(rows, batch.out, batch.number, time.time_ns() // 1000, problems):
+            if problems:
+                raise DamagedFileError(
+                    f"landing: {problems[0]}; put it back from a copy, or delete it and live without"
+                )
             if isinstance(event, str):
                 unfit.append(Refused(row, event))
             else:

@@ -22,12 +22,18 @@ class Wording:
     loads: frozenset[str] = frozenset()
 
     def events(
-        self, rows: Sequence[dict[str, Any]], out: Store, number: int, now_us: int
+        self, rows: Sequence[dict[str, Any]], out: Store, number: int, now_us: int, problems: list[str] | None = None
     ) -> Iterator[tuple[dict[str, Any], Event | str]]:
-        """Yield each row of a batch with its event, or with why it is none. now_us: when retractions are declared."""
+        """Yield each row of a batch with its event, or with why it is none. now_us: when retractions are declared.
+
+        problems: gets a sentence about each file of the landing that cannot be read and may have keys of these rows.
+
+        Raises:
+            DamagedResultsError: a batch that may have the match which a row takes back is damaged.
+        """
         gone = {row["result_id"] for row in rows if row.get("status") == "retracted"}
         chances = probabilities(out, number, gone)
-        keys = keys_of(self.landing, unnamed(rows)) if self.landing is not None else {}
+        keys = keys_of(self.landing, unnamed(rows), problems) if self.landing is not None else {}
         for row in rows:
             try:
                 if row.get("status") != "retracted":
