@@ -57,16 +57,39 @@ def test_documents_in_a_folder_have_names_by_their_events_and_are_written_once(l
     """An export that is repeated, or that was cut off, adds what is missing; the files do not change."""
     out = tmp_path / "out"
     assert (
-        f"{out}: 5 events in 3 documents, 3 of them new"
+        f"{out}: 5 events, 5 of them new, in 3 documents"
         in export("--landing", landing, "--out", out, "--events", 2).stderr
     )
     first = {file: file.read_bytes() for file in out.iterdir()}
     assert len(events_of(*first.values())) == 5
     gone = sorted(first)[1]
     gone.unlink()
-    assert "3 documents, 1 of them new" in export("--landing", landing, "--out", out, "--events", 2).stderr
+    lost = len(events_of(first[gone]))
+    assert (
+        f"5 events, {lost} of them new, in 1 documents"
+        in export("--landing", landing, "--out", out, "--events", 2).stderr
+    )
     assert set(out.iterdir()) == set(first)
     assert all(file.read_bytes() == text for file, text in first.items() if file != gone)
+
+
+def test_exports_of_a_landing_that_grows_have_each_event_once(tmp_path):
+    """However many events a document has; a damaged document, or a file of somebody else, is not relied on."""
+    out, met = tmp_path / "out", []
+    for day in range(3):
+        rows = [reading("g", 3 * day + n, "dock", CASE, EPOCH_US + n, EPOCH_US + n + 5) for n in range(3)]
+        land(tmp_path / "landing", rows)
+        for _ in range(2):
+            met += [export("--landing", tmp_path / "landing", "--out", out, "--events", 2 + day).stderr]
+        (out / "epcis-notes.json").write_bytes(b'[{"eventID": 7},\n"\xff\n{"eventID": null}')
+    (out / "epcis-notes.json").unlink()
+    texts = [file.read_bytes() for file in out.iterdir()]
+    ids = [one["eventID"] for one in events_of(*texts)]
+    assert len(ids) == len(set(ids)) == 9
+    assert ["0 of them new, in 0 documents" in said for said in met] == [False, True] * 3
+    some = next(out.iterdir())
+    some.write_bytes(some.read_bytes()[:-200])
+    assert "0 of them new" not in export("--landing", tmp_path / "landing", "--out", out).stderr
 
 
 def test_streams_and_times_are_chosen(landing):

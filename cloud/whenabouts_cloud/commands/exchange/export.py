@@ -1,16 +1,15 @@
 """`whenabouts-cloud export`: readings and results in the formats of others."""
 
-import hashlib
-import itertools
 import time
 from collections.abc import Iterable
 
 import click
 
 from whenabouts_cloud.commands.exchange.exported_events import Export
+from whenabouts_cloud.commands.exchange.exported_folder import add
 from whenabouts_cloud.commands.options import place, time_us
 from whenabouts_cloud.delivery.capturing.result_events import Wording
-from whenabouts_cloud.epcis.document import EVENTS, document, pieces
+from whenabouts_cloud.epcis.document import EVENTS, pieces
 from whenabouts_cloud.epcis.epcis_events import Event
 from whenabouts_cloud.epcis.uris import BASE, Names
 from whenabouts_cloud.landing.store import Store
@@ -69,8 +68,9 @@ def epcis(
 ) -> None:
     """Write EPCIS 2.0 documents: of pairs and matches with --results, else of the readings of --landing.
 
-    The same event has the same eventID in every export, and the same events have the same file: an export that is repeated
-    or goes on adds what is new. What is no event is counted on stderr. The exit code is 1 if a file was damaged.
+    The same event has the same eventID in every export with the same landing and options. An export to a folder
+    adds the events that are in none of its documents (epcis-*.json), which it reads first. What is no event is
+    counted on stderr. The exit code is 1 if a file was damaged.
     """
     _check(landing, results, rules, streams, loads, base)
     export = Export(Wording(Names(base, links), landing if results else None, frozenset(loads)))
@@ -123,31 +123,15 @@ def _check(
 
 def _write(events: Iterable[Event], out: Store | None, most: int, now_us: int) -> str:
     """Write the events; return a sentence about them."""
-    count = new = files = 0
+    count = 0
     try:
-        if out is None:
-            for number, text in enumerate(pieces(events, now_us)):
-                click.echo(text, nl=False)
-                count = number - 1  # the first piece and the last one have no event
-            return f"{count} events"
-        remaining = iter(events)
-        while some := list(itertools.islice(remaining, most)):
-            count, files = count + len(some), files + 1
-            new += _put(out, some, now_us)
+        if out is not None:
+            return f"{out.uri}: {add(out, events, most, now_us)}"
+        for number, text in enumerate(pieces(events, now_us)):
+            click.echo(text, nl=False)
+            count = number - 1  # the first piece and the last one have no event
+        return f"{count} events"
     except OSError as error:
         raise click.ClickException(
             f"{error}; what is written so far stays, and a repeated export completes it"
         ) from None
-    return f"{out.uri}: {count} events in {files} documents, {new} of them new"
-
-
-def _put(out: Store, events: list[Event], now_us: int) -> bool:
-    """Write a document, unless it is there: its name is a digest of its events."""
-    digest = hashlib.blake2b(digest_size=8)
-    for one in events:
-        digest.update(f"{one['eventID']} {'errorDeclaration' in one}\n".encode())
-    name = f"epcis-{digest.hexdigest()}.json"
-    if out.sizes([name]) != [None]:
-        return False
-    out.write(name, document(events, now_us))
-    return True
