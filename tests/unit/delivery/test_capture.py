@@ -11,7 +11,7 @@ from support.epcis.capture_server import repository
 from support.epcis.rows import pair
 from whenabouts_cloud.correlation.pairs import RESULT as PAIRS
 from whenabouts_cloud.delivery import http_connection
-from whenabouts_cloud.delivery.capturing import capture
+from whenabouts_cloud.delivery.capturing import capture, refused
 from whenabouts_cloud.delivery.deliveries import Deliveries
 from whenabouts_cloud.delivery.http_connection import RefusedError
 from whenabouts_cloud.delivery.published import Batch, folder_of
@@ -222,6 +222,20 @@ def test_a_batch_of_nothing_that_can_be_an_event_does_not_stop_the_delivery(tmp_
     assert deliver([match("b", status="retracted")]) == 0
     assert [one["event"]["result_id"] for one in refused_in(tmp_path)] == ["b"]
     assert deliver([match("a")], 1) == 1
+
+
+def test_refused_events_that_nobody_looks_at_stop_the_delivery(tmp_path, deliver, far, monkeypatch):
+    """Until their files are moved away; the batch is not lost, and one that is repeated needs no room."""
+    monkeypatch.setattr(refused, "MOST_FILES", 2)
+    lost = [[match(f"b{n}", status="retracted")] for n in range(3)]
+    for number in (0, 1, 1):
+        deliver(lost[number], number)
+    with pytest.raises(refused.FullError, match="found 2 files of refused events, expected fewer than 2"):
+        deliver(lost[2], 2)
+    assert len(refused_in(tmp_path)) == 2
+    next((tmp_path / "_refused").iterdir()).unlink()
+    deliver(lost[2], 2)
+    assert "b2" in [one["event"]["result_id"] for one in refused_in(tmp_path)]
 
 
 def test_a_stamp_outside_the_calendar_is_kept_aside(tmp_path, deliver, far):
