@@ -50,7 +50,7 @@ def _named(place: Store, name: str) -> Iterator[None]:
     damage = (OSError, pa.ArrowException, ValueError) if place.local is not None else (pa.ArrowException,)
     try:
         yield
-    except (MemoryError, pa.ArrowCancelled):
+    except (FileNotFoundError, MemoryError, pa.ArrowCancelled):
         raise
     except damage as error:
         if isinstance(error, OSError) and error.errno is not None:  # of the system; Arrow gives none to what it finds
