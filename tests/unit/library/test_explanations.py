@@ -9,10 +9,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import whenabouts as wa
 from support.child import environment
-from support.library.kinds import KINDS
+from support.library.kinds import KINDS, rows
+from support.search import examples
 from whenabouts.explanations import Bar, Explanation, explain
 from whenabouts.pictures import plot
 from whenabouts_cloud.svg import COLOURS
@@ -57,10 +60,150 @@ def test_what_is_no_pair_says_what_is_missing():
 def test_the_nearest_partners_of_a_row_are_explained():
     """Also those that are none, the most probable first."""
     found = explain(DOCK.slice(0, 1), CONDITION, among=DOOR)
-    assert found.headline == "no pair among the nearest of 3"
+    assert found.headline == "no pair among 3 rows"
     assert [bar.name for bar in found.bars] == ["a", "b, row 0", "b, row 1", "b, row 2"]
     assert found.lines[0].startswith("row 0: no pair, @b - @a from 5 us to 25 us")
     assert explain({"ts": 5}, CONDITION, among=DOOR.slice(0, 0)).headline == "no partner at all"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ({"t_min": [0]}, {"t_min": [0], "t_max": [3]}),
+        ({"t_min": [0], "t_max": [3]}, {"t_min": [0]}),
+        ({"ts": [0]}, {"t_min": [0], "t_max": [3]}),
+        ({"t_min": [0], "t_max": [3]}, {"ts": [0]}),
+        ({"t_min": [0], "ts": [9]}, {"t_min": [0], "t_max": [3], "v": [1]}),
+    ],
+)
+def test_what_is_found_is_explained_as_found_whatever_columns_hold_the_times(kind, a, b):
+    made, condition = KINDS[kind], "|@a - @b| <= 1 us OVER 20 %"
+    pairs = wa.correlate(made(pa.table(a)), made(pa.table(b)), condition)
+    [one] = rows(pairs)
+    found = explain(pairs, condition)
+    assert found.headline == "a pair"
+    assert found.probability == pytest.approx(one["probability"], abs=1e-14) == 1 / 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("names", [["t_min", "t_max"], ["ts"], ["t_min"]])
+def test_nanoseconds_are_rounded_outwards_as_by_correlate(kind, names):
+    """500 ns lie between 0 us and 1 us, so they are not surely at 0 us."""
+    condition = "@b - @a IN [0 us, 0 us] OVER 50 %"
+    ends = pa.array([500], pa.timestamp("ns"))
+    frame = KINDS[kind](pa.table({f"{name}_{side}": ends if side == "b" else [0] for side in "ab" for name in names}))
+    found = explain(frame, condition)
+    assert (found.headline, found.bars[1].begin_us, found.bars[1].end_us) == ("no pair", 0, 1)
+    assert explain({"ts_a": 0, "ts_b": pd.Timestamp(500)}, condition).bars[1].end_us == 1
+
+
+def test_keys_are_compared_where_the_condition_asks_for_it():
+    condition = f"{CONDITION} AND a.key = b.key"
+    times = {"ts_a": 0, "ts_b": 5}
+    found = explain({**times, "key_a": "x", "key_b": "y"}, condition)
+    assert found.headline == "no pair"
+    assert found.lines[-1] == "the keys are 'x' and 'y': only equal keys can be a pair"
+    assert explain({**times, "key_a": None, "key_b": None}, condition).headline == "no pair"
+    assert explain({**times, "key_a": "x", "key_b": "x"}, condition).headline == "a pair"
+    assert explain({**times, "key_a": "x", "key_b": "y"}, CONDITION).headline == "a pair"
+    door = pa.table({"ts": [0, 9, 20], "key": ["y", "x", None]})
+    found = explain({"ts": 0, "key": "x"}, condition, among=door)
+    assert found.headline == "a pair among 3 rows"
+    assert [line.split(",")[0] for line in found.lines] == ["row 1: a pair", "row 0: no pair", "row 2: no pair"]
+    for row, among, text in (
+        (times, None, "expected key_a, as the condition asks"),
+        ({"ts": 0}, door, "expected key, as the condition asks"),
+        ({"ts": 0, "key": "x"}, DOOR, "among: found the columns t_min, t_max; expected key"),
+    ):
+        with pytest.raises(wa.FrameError, match=text):
+            explain(row, condition, among=among)
+
+
+def test_the_most_probable_partner_is_found_behind_many_that_are_nearer():
+    condition = "|@a - @b| <= 10 us OVER 50 %"
+    door = pa.table({"t_min": [-1000] * 30 + [9], "t_max": [1000] * 30 + [10]})
+    [pair] = rows(wa.correlate(pa.table({"ts": [0]}), door, condition))
+    found = explain({"ts": 0}, condition, among=door)
+    assert (found.headline, found.probability) == ("a pair among 31 rows", pair["probability"])
+    assert found.bars[1].name == "b, row 30"
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    own=st.tuples(st.integers(-20, 20), st.integers(0, 20)),
+    others=st.lists(st.tuples(st.integers(-40, 40), st.integers(0, 30)), min_size=1, max_size=9),
+    d=st.integers(0, 20),
+)
+def test_among_finds_a_partner_exactly_where_correlate_does(own, others, d):
+    condition = f"|@a - @b| <= {d} us OVER 30 %"
+    a = pa.table({"t_min": [own[0]], "t_max": [sum(own)]})
+    b = pa.table({"t_min": [begin for begin, _ in others], "t_max": [sum(one) for one in others]})
+    pairs = rows(wa.correlate(a, b, condition))
+    found = explain(a, condition, among=b)
+    assert found.headline == f"{'a' if pairs else 'no'} pair among {len(others)} rows"
+    if pairs:
+        assert found.probability == pytest.approx(max(one["probability"] for one in pairs))
+
+
+@pytest.mark.parametrize(
+    ("row", "pattern", "headline"),
+    [
+        ({"ts_a": 0, "ts_e": 5}, "SEQ(shelf a, exit e) WITHIN 10 us", "a match"),
+        ({"ts_a": 5, "ts_e": 0}, "SEQ(shelf a, exit e) WITHIN 10 us", "no match"),
+        ({"ts_a": 5, "ts_e": 0}, "AND(shelf a, exit e) WITHIN 10 us", "a match"),
+        ({"ts_a": 0, "ts_e": 11}, "SEQ(shelf a, exit e) WITHIN 10 us", "no match"),
+        ({"ts_a": 0, "ts_e": 11}, "AND(shelf a, exit e) WITHIN 10 us", "no match"),
+        ({"t_min_a": 0, "t_max_a": 5, "ts_e": 3}, "SEQ(shelf a, exit e) WITHIN 10 us", "no match"),
+        ({"t_min_a": 0, "t_max_a": 5, "ts_e": 3}, "SEQ(shelf a, exit e) WITHIN 10 us POSSIBLE", "a match"),
+        ({"t_min_a": 0, "t_max_a": 5, "ts_e": 3}, "SEQ(shelf a, exit e) WITHIN 10 us OVER 50 %", "a match"),
+        ({"t_min_a": 0, "t_max_a": 5, "ts_e": 3}, "SEQ(shelf a, exit e) WITHIN 10 us OVER 70 %", "no match"),
+        ({"ts_a": 0, "ts_e": None}, "SEQ(shelf a, exit e) WITHIN 10 us", "no match"),
+        ({"ts_a": 0, "ts_e": None}, "OR(shelf a, exit e) WITHIN 10 us", "a match"),
+        ({"ts_a": 0, "ts_e": 5}, "SEQ(shelf a, !till c, exit e) WITHIN 10 us WHERE a.n < e.n AND c.n = a.n", "a match"),
+        ({"ts_a": 0, "ts_e": 5}, "SEQ((shelf | till) a, (shelf | exit) e) WITHIN 10 us NEXT", "a match"),
+    ],
+)
+def test_a_row_is_a_match_only_if_its_times_keep_order_and_window(row, pattern, headline):
+    assert explain(row, pattern).headline.partition(":")[0] == headline
+
+
+@pytest.mark.parametrize("mode", ["", "POSSIBLE", "OVER 60 %"])
+def test_each_row_that_is_detected_is_a_match(mode):
+    pattern = f"SEQ(shelf a, !till c, AND(exit+ e, shelf b)) WITHIN 60 us PER key {mode}"
+    rng = np.random.default_rng(5)
+    t_min = rng.integers(0, 100, 25)
+    events = pa.table({
+        "stream": rng.choice(["shelf", "exit", "till"], 25, p=[0.5, 0.4, 0.1]), "key": ["x"] * 25, "t_min": t_min,
+        "t_max": t_min + rng.integers(0, 9, 25),
+    })  # fmt: skip
+    found = wa.detect(events, pattern).slice(0, 40)
+    assert len(found) > 5
+    assert {explain(found.slice(n, 1), pattern).headline for n in range(len(found))} == {"a match"}
+
+
+@pytest.mark.parametrize(
+    ("until", "probability", "definitely", "possibly"),
+    [
+        ((9, 9), None, "certain", "possible"),
+        ((5, 9), None, "not certain", "possible"),
+        ((5, 9), 1.0, "certain", "possible"),
+        ((0, 1), None, "not possible", "not possible"),
+        ((None, None), None, "certain", "possible"),
+    ],
+)
+def test_a_row_is_a_verdict_only_if_its_runs_held_at_one_moment(until, probability, definitely, possibly):
+    row = {
+        "ts_dock": 2,
+        "t_min": 2,
+        "t_max": 6,
+        "until_min": until[0],
+        "until_max": until[1],
+        "probability": probability,
+    }
+    wanted = "not certain" if definitely == "not possible" else definitely
+    assert explain(row, "DEFINITELY dock.on").headline == f"{wanted}: dock.on"
+    assert explain(row, "POSSIBLY dock.on").headline == f"{possibly}: dock.on"
 
 
 def test_a_match_is_explained_by_the_distances_of_its_events():
@@ -109,7 +252,15 @@ def test_times_of_day_are_shown_as_such():
         ({"x": 5}, "row: found the columns x; expected t_min_a and t_max_a, or ts_a"),
         ({"ts_a": 5, "ts_b": None}, "row: found a null as a time"),
         (7, "row: found int, expected a frame"),
-        ({"ts_a": "now", "ts_b": 5}, "row: found string, expected timestamps"),
+        ({"ts_a": "now", "ts_b": 5}, "row: found string in ts_a, expected timestamps"),
+        ({"ts_a": 2**70, "ts_b": 5}, f"row: found {2**70} in ts_a, expected a timestamp, a date or whole microseconds"),
+        ({"ts_a": 1e30, "ts_b": 5}, "in ts_a, expected a timestamp, a date or whole microseconds"),
+        ({"ts_a": object, "ts_b": 5}, "row: found <class 'object'> in ts_a, expected a timestamp"),
+        ({"ts_a": np.arange(2), "ts_b": 5}, "in ts_a, expected"),
+        (
+            {"t_min_a": 5, "t_max_a": 4, "ts_b": 5},
+            "row: found t_max_a 4 us before t_min_a 5 us, expected it there or later",
+        ),
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
@@ -117,6 +268,15 @@ def test_what_is_no_row_is_refused(row, text):
     with pytest.raises(wa.FrameError) as refused:
         explain(row, CONDITION)
     assert text in str(refused.value)
+
+
+def test_times_of_numpy_are_times():
+    for unit in ("Y", "M", "D", "h", "m", "s", "ms", "us", "ns"):
+        at = np.datetime64("2026-01-01").astype(f"datetime64[{unit}]")
+        found = explain({"ts_a": at, "ts_b": pd.Timestamp("2026-01-01", tz="UTC")}, CONDITION)
+        assert (found.probability, found.bars[0].begin_us) == (1.0, 1_767_225_600_000_000)
+    with pytest.raises(wa.FrameError, match="row: found a null as a time"):
+        explain({"ts_a": np.datetime64("NaT"), "ts_b": 5}, CONDITION)
 
 
 def bars(ax):
