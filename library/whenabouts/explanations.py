@@ -298,8 +298,10 @@ def _match(values: Mapping[str, Any], pattern: Pattern) -> Explanation:
         if isinstance(leaf, Negated)
     ]
     places = [n for n, (_, bar) in enumerate(found) if bar is not None]
-    headline = "a match" if _is_match(pattern, places, bars) else "no match: these times break the order or the window"
-    return _with_probability(headline, values, bars, why, _needed(pattern))
+    if _is_match(pattern, places, bars):
+        return _with_probability("a match", values, bars, why, _needed(pattern))
+    headline = "no match: these times do not keep order and window as surely as asked"
+    return Explanation(headline, bars, tuple(why), None)
 
 
 def _is_match(pattern: Pattern, places: list[int], bars: tuple[Bar, ...]) -> bool:
@@ -364,7 +366,10 @@ def _verdict(values: Mapping[str, Any], verdict: Verdict) -> Explanation:
         why.append("none of them ended")
     kind, is_so = ("certain", certain) if verdict.modality == "definitely" else ("possible", possible)
     kind = kind if is_so else f"not {kind}"
-    return _with_probability(f"{kind}: {verdict.predicate.text()}", values, tuple(bars), why, "")
+    headline = f"{kind}: {verdict.predicate.text()}"
+    if not possible:
+        return Explanation(headline, tuple(bars), tuple(why), None)
+    return _with_probability(headline, values, tuple(bars), why, "")
 
 
 def _with_probability(

@@ -165,7 +165,9 @@ def test_among_finds_a_partner_exactly_where_correlate_does(own, others, d):
     ],
 )
 def test_a_row_is_a_match_only_if_its_times_keep_order_and_window(row, pattern, headline):
-    assert explain(row, pattern).headline.partition(":")[0] == headline
+    found = explain({**row, "probability": 1.0}, pattern)
+    assert found.headline.partition(":")[0] == headline
+    assert found.probability == (1.0 if headline == "a match" else None)  # that of a row which is none means nothing
 
 
 @pytest.mark.parametrize("mode", ["", "POSSIBLE", "OVER 60 %"])
