@@ -100,6 +100,7 @@ def explain(row: Any, text: "str | Condition", among: Any = None) -> Explanation
     if among is not None:
         return _nearest(values, condition, keyed, among)
     keys = (_key(values, "key_a"), _key(values, "key_b")) if keyed else None
+    _check_sides(values)
     return _pair(interval_of(values, "a"), interval_of(values, "b"), condition, keys)
 
 
@@ -137,6 +138,16 @@ def _mappings(rows: "nw.DataFrame[Any]") -> list[dict[str, Any]]:
         fine = pa.types.is_timestamp(array.type) and array.type.unit == "ns"
         columns.append(list(array.to_numpy(zero_copy_only=False)) if fine else rows[name].to_list())
     return [dict(zip(rows.columns, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _check_sides(values: Mapping[str, Any]) -> None:
+    """Raise FrameError if a pair has a time that may be of either side: only one of the frames had a column of its name."""
+    for name, enough in ((BEGIN, (BEGIN,)), (END, (END,)), (MOMENT, (BEGIN, MOMENT))):
+        if name in values and any(all(f"{one}_{side}" not in values for one in enough) for side in "ab"):
+            raise FrameError(
+                f"row: found {name}, which is of one side alone, expected {BEGIN}_a, {END}_a, {BEGIN}_b and {END}_b; give "
+                "correlate two frames whose times have the same names, or rename the columns of the pair"
+            )
 
 
 def interval_of(values: Mapping[str, Any], name: str) -> Bar | None:

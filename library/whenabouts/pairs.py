@@ -9,7 +9,7 @@ import pyarrow as pa
 from whenabouts.frames.arrow import array_of, encoded_of
 from whenabouts.frames.kinds import FrameError, Given, given, same_kind
 from whenabouts.frames.rows import PROBABILITY, named_rows, once_each
-from whenabouts.frames.times import BEGIN, END, MOMENT, times
+from whenabouts.frames.times import times
 from whenabouts_cloud.pattern.condition import Condition
 
 Frame = TypeVar("Frame")
@@ -86,13 +86,12 @@ def read_condition(text: str) -> tuple[Condition, bool]:
 
 
 def new_names(a: list[str], b: list[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The names of the columns of both in a result, by their own: with _a and _b behind names that both have, and always
-    behind ts, t_min and t_max, so that a row says whose time each is.
+    """The names of the columns of both in a result, by their own: with _a and _b behind names that both have.
 
     Raises:
         FrameError: two of them would have one name.
     """
-    taken = {PROBABILITY, MOMENT, BEGIN, END}
+    taken = {PROBABILITY}
     renamed = tuple(
         {one: f"{one}{suffix}" if one in other or one in taken else one for one in own}
         for own, other, suffix in ((a, b, "_a"), (b, a, "_b"))

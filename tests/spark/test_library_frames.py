@@ -46,16 +46,6 @@ def test_pairs_are_those_of_arrow_tables(spark):
             assert one == other
 
 
-def test_columns_of_times_always_say_whose_they_are(spark):
-    found = wa.correlate(
-        spark.createDataFrame([(0,)], "ts bigint"),
-        spark.createDataFrame([(0, 3)], "t_min bigint, t_max bigint"),
-        CONDITION,
-    )
-    assert found.columns == ["ts_a", "t_min_b", "t_max_b", "probability"]
-    assert wa.explain(found, CONDITION).headline == "a pair"
-
-
 @pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz", "date"])
 def test_times_of_all_types_are_utc(spark, kind):
     """Whatever the zone of the session is: a timestamp without a zone counts as UTC."""

@@ -41,7 +41,7 @@ good = st.one_of(reports, answers, st.just(messages.KEEPALIVE())).flatmap(
 
 
 def expected(report, last):
-    """What the decoder should give for each tag that has an EPC; `last` are the values of earlier tags, which stay until they change."""
+    """What the decoder should give for each tag that has an EPC; `last`: the values of earlier tags, until they change."""
     found = []
     for tag in report.tag_report_datas:
         epc = tag.epc_parameter.epc

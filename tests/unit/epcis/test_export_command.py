@@ -1,6 +1,6 @@
 """`whenabouts-cloud export epcis`: documents of a landing and of results, complete and the same each time.
 
-The events come from `whenabouts_cloud.commands.exchange.exported_events`.
+The events come from `whenabouts_cloud.commands.exchange.exported_events`, and go to a folder by `exported_folder`.
 """
 
 import json
@@ -16,7 +16,9 @@ from support.cloud.published_results import batch, match, publish
 from support.epcis.gs1 import faults, hashes
 from support.epcis.rows import pair
 from whenabouts_cloud.commands.exchange.export import exports
+from whenabouts_cloud.commands.exchange.exported_folder import Written, add
 from whenabouts_cloud.correlation.pairs import RESULT as PAIRS
+from whenabouts_cloud.landing.store import Store
 
 PALLET, CASE = "3174257BF4499602D2000000", "3074257BF7194E4000001A85"
 
@@ -90,6 +92,15 @@ def test_exports_of_a_landing_that_grows_have_each_event_once(tmp_path):
     some = next(out.iterdir())
     some.write_bytes(some.read_bytes()[:-200])
     assert "0 of them new" not in export("--landing", tmp_path / "landing", "--out", out).stderr
+
+
+def test_an_event_is_new_once_in_a_folder_and_its_taking_back_once_more(tmp_path):
+    """Also where it comes twice in one call."""
+    out, one = Store.at(tmp_path), {"eventID": "ni:///a", "type": "ObjectEvent"}
+    back = one | {"errorDeclaration": {}}
+    assert add(out, [one, one], 5, EPOCH_US) == Written(met=2, new=1, documents=1)
+    assert add(out, [one, back], 5, EPOCH_US) == Written(met=2, new=1, documents=1)
+    assert str(add(out, [back, one], 5, EPOCH_US)) == "2 events, 0 of them new, in 0 documents"
 
 
 def test_streams_and_times_are_chosen(landing):

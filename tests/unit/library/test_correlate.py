@@ -179,10 +179,6 @@ def test_names_of_both_get_suffixes_and_may_not_meet():
     assert wa.correlate(a, b, "|@a - @b| <= 1 s OVER 50 %").column_names == [
         "t_min_a", "probability_a", "v", "t_min_b", "w", "probability",
     ]  # fmt: skip
-    moments = pa.table({"ts": [5], "x": [1]})
-    for left, right in ((a, moments), (moments, a)):
-        found = wa.correlate(left, right, "|@a - @b| <= 1 s OVER 50 %").column_names
-        assert {"ts_a", "t_min_b"} <= set(found) or {"t_min_a", "ts_b"} <= set(found)
     c = pa.table({"t_min": [5], "t_min_a": [3]})
     with pytest.raises(wa.FrameError, match="would both be called 't_min_a'"):
         wa.correlate(c, b, "|@a - @b| <= 1 s OVER 50 %")
@@ -217,4 +213,4 @@ def test_times_stand_in_the_columns_of_the_project_before_others():
 
 def test_new_names_are_those_of_the_result():
     assert new_names(["x", "y"], ["y", "z"]) == ({"x": "x", "y": "y_a"}, {"y": "y_b", "z": "z"})
-    assert new_names(["ts"], ["t_min", "t_max"]) == ({"ts": "ts_a"}, {"t_min": "t_min_b", "t_max": "t_max_b"})
+    assert new_names(["ts"], ["t_min", "t_max"]) == ({"ts": "ts"}, {"t_min": "t_min", "t_max": "t_max"})

@@ -77,9 +77,13 @@ def test_the_nearest_partners_of_a_row_are_explained():
         ({"t_min": [0], "ts": [9]}, {"t_min": [0], "t_max": [3], "v": [1]}),
     ],
 )
-def test_what_is_found_is_explained_as_found_whatever_columns_hold_the_times(kind, a, b):
+def test_a_time_of_one_side_alone_is_never_taken_for_that_of_the_other(kind, a, b):
+    """Names that do not meet have no _a and _b. With names that meet, a row is explained as it was found."""
     made, condition = KINDS[kind], "|@a - @b| <= 1 us OVER 20 %"
-    pairs = wa.correlate(made(pa.table(a)), made(pa.table(b)), condition)
+    with pytest.raises(wa.FrameError, match=r"which is of one side alone.*whose times have the same names"):
+        explain(wa.correlate(made(pa.table(a)), made(pa.table(b)), condition), condition)
+    both = [{"t_min": [0], "t_max": [one.get("t_max", [0])[0]]} for one in (a, b)]
+    pairs = wa.correlate(*(made(pa.table(one)) for one in both), condition)
     [one] = rows(pairs)
     found = explain(pairs, condition)
     assert found.headline == "a pair"
