@@ -6,6 +6,7 @@ clock can be wrong; the protocol is the emulator's. `Cable` is a TCP proxy that 
 
 import asyncio
 import contextlib
+import copy
 import socket
 import struct
 import threading
@@ -34,12 +35,13 @@ def now_us() -> int:
 class Portal(LLRPEmulator):
     """The emulator with a truth. seen: true moment and antenna of every sighting, by its EPC. error_us: of its clock."""
 
-    def __init__(self, reads_per_sec: float = 200.0, antennas: int = 2) -> None:
+    def __init__(self, reads_per_sec: float = 200.0, antennas: int = 2, tags_in_report: int = 1) -> None:
         tags = [
             EmulatedTag(epc=bytes(12), antennas=tuple(range(1, antennas + 1)), rssi_dbm=-50.0 - n) for n in range(3)
         ]
         super().__init__(tags=tags, reads_per_sec=reads_per_sec, antenna_count=antennas)
         self.seen: dict[str, tuple[int, int]] = {}
+        self._tags_in_report = tags_in_report
         self.error_us = 0
         self.heard: list[str] = []  # names of the messages of the client
         self.bytes_sent: list[bytes] = []  # of the last reports
@@ -55,15 +57,19 @@ class Portal(LLRPEmulator):
 
     async def _send(self, msg: Any, *, message_id: int = 0) -> None:
         if isinstance(msg, messages.RO_ACCESS_REPORT):
-            [tag] = msg.tag_report_datas
-            epc = (0x30 << 88 | len(self.seen)).to_bytes(12, "big")
-            tag.epc_parameter = params.EPC_96(epc=epc)
-            [rospec] = [i for i, (_, state) in self._rospecs.items() if state == "Active"] or [0]
-            tag.ro_spec_id = params.ROSpecID(ro_spec_id=rospec)  # as asked for; the emulator leaves it out
-            assert tag.antenna_id is not None
-            self.seen[epc.hex().upper()] = self._true_us, tag.antenna_id.antenna_id
+            [one] = msg.tag_report_datas
+            msg.tag_report_datas = [self._named(copy.copy(one)) for _ in range(self._tags_in_report)]
             self.bytes_sent = [*self.bytes_sent[-9:], msg.to_bytes(message_id=message_id)]
         await super()._send(msg, message_id=message_id)
+
+    def _named(self, tag: Any) -> Any:
+        """The sighting of a tag of its own."""
+        epc = (0x30 << 88 | len(self.seen)).to_bytes(12, "big")
+        tag.epc_parameter = params.EPC_96(epc=epc)
+        [rospec] = [i for i, (_, state) in self._rospecs.items() if state == "Active"] or [0]
+        tag.ro_spec_id = params.ROSpecID(ro_spec_id=rospec)  # as asked for; the emulator leaves it out
+        self.seen[epc.hex().upper()] = self._true_us, tag.antenna_id.antenna_id
+        return tag
 
 
 class Cable:
