@@ -1,8 +1,14 @@
 """Pairs of two Spark frames, classic or Connect, by Spark's own operators (`spark.native`); nothing is collected."""
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from whenabouts.frames.kinds import FrameError, Given
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from whenabouts.frames.kinds import FrameError, Given, given
 from whenabouts.frames.times import DAY_US, columns_of
 from whenabouts_cloud.pattern.condition import Condition
 
@@ -75,3 +81,17 @@ def _microseconds(side: Given, name: str, kind: str) -> "Column":
 def quoted(name: str) -> str:
     """A name of a column as Spark's expressions take it, whatever characters it has."""
     return "`" + name.replace("`", "``") + "`"
+
+
+Find = Callable[[Given, npt.NDArray[np.int64], npt.NDArray[np.int64]], "nw.DataFrame[Any]"]
+
+
+def in_task(find: Find, name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What is found in a whole partition of a frame `with_times`; runs in a task. find: gets its rows, begins and ends."""
+    parts = list(batches)
+    if not parts:
+        return
+    table = pa.Table.from_batches(parts)
+    low, high = (table[column].combine_chunks().to_numpy(zero_copy_only=False) for column in (LOW, HIGH))
+    made: Any = nw.to_native(find(given(table.drop_columns([LOW, HIGH]), name), low, high))
+    yield from made.combine_chunks().to_batches()

@@ -3,16 +3,12 @@
 The workers' Python needs this package.
 """
 
-from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
-import pyarrow as pa
-
-from whenabouts.frames.kinds import FrameError, Given, given
+from whenabouts.frames.kinds import FrameError, Given
 from whenabouts.frames.rows import PROBABILITY
-from whenabouts.frames.spark_pairs import HIGH, LOW, known_session, quoted, with_times
+from whenabouts.frames.spark_pairs import in_task, known_session, quoted, with_times
 from whenabouts.sequences.matching import Layout, matched
 from whenabouts_cloud.language.pattern import Pattern
 
@@ -32,8 +28,12 @@ def detected(side: Given, pattern: Pattern, layout: Layout) -> Any:
     frame = side.native
     used = frame[quoted(layout.stream)].isin(list(layout.types)) & frame[quoted(layout.key)].isNotNull()
     timed = with_times(side._replace(native=frame.where(used)))
+
+    def find(side: Given, low: Any, high: Any) -> Any:
+        return matched(side, pattern, layout, low, high)
+
     return timed.repartition(F.col(quoted(layout.key))).mapInArrow(
-        partial(_task, pattern, layout), _schema(side, layout)
+        partial(in_task, find, "events"), _schema(side, layout)
     )
 
 
@@ -44,15 +44,3 @@ def _schema(side: Given, layout: Layout) -> "StructType":
     fields = [] if layout.key is None else [StructField(layout.key, kinds[layout.key])]
     fields += [StructField(new, kinds[own]) for names in layout.names for own, new in names.items()]
     return StructType([*fields, StructField(PROBABILITY, DoubleType())])
-
-
-def _task(pattern: Pattern, layout: Layout, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The matches of a partition, which has all rows of its keys."""
-    parts = list(batches)
-    if not parts:
-        return
-    table = pa.Table.from_batches(parts)
-    low, high = (table[name].combine_chunks().to_numpy(zero_copy_only=False) for name in (LOW, HIGH))
-    side = given(table.drop_columns([LOW, HIGH]), "events")
-    made: Any = nw.to_native(matched(side, pattern, layout, low, high))
-    yield from made.combine_chunks().to_batches()

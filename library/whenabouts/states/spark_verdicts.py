@@ -3,16 +3,12 @@
 The workers' Python needs this package.
 """
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import narwhals as nw
-import pyarrow as pa
-
-from whenabouts.frames.kinds import FrameError, Given, given
+from whenabouts.frames.kinds import FrameError, Given
 from whenabouts.frames.rows import PROBABILITY
-from whenabouts.frames.spark_pairs import HIGH, LOW, known_session, quoted, with_times
+from whenabouts.frames.spark_pairs import in_task, known_session, quoted, with_times
 from whenabouts.states.answer import Layout, answered
 from whenabouts_cloud.rules.states import Verdict
 
@@ -34,16 +30,8 @@ def decided(side: Given, verdict: Verdict, layout: Layout) -> Any:
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     fields = [StructField(name, kinds[own]) for name, own in layout.sources.items()]
     schema = StructType([*fields, StructField(PROBABILITY, DoubleType())])
-    return timed.mapInArrow(partial(_task, verdict, layout), schema)
 
+    def find(side: Given, low: Any, high: Any) -> Any:
+        return answered(side, verdict, layout, low, high)
 
-def _task(verdict: Verdict, layout: Layout, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The verdicts of a partition, which has all states of its groups."""
-    parts = list(batches)
-    if not parts:
-        return
-    table = pa.Table.from_batches(parts)
-    low, high = (table[name].combine_chunks().to_numpy(zero_copy_only=False) for name in (LOW, HIGH))
-    side = given(table.drop_columns([LOW, HIGH]), "states")
-    made: Any = nw.to_native(answered(side, verdict, layout, low, high))
-    yield from made.combine_chunks().to_batches()
+    return timed.mapInArrow(partial(in_task, find, "states"), schema)
