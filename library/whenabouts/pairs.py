@@ -9,6 +9,7 @@ import pyarrow as pa
 from whenabouts.frames.arrow import array_of, encoded_of
 from whenabouts.frames.kinds import FrameError, Given, given, same_kind
 from whenabouts.frames.rows import PROBABILITY, named_rows, once_each
+from whenabouts.frames.taking import beside
 from whenabouts.frames.times import times
 from whenabouts_cloud.pattern.condition import Condition
 
@@ -111,7 +112,7 @@ def _pairs(
     i, j, probability = arrays(*times(a), *times(b), condition, *codes, probability=True)
     made = [named_rows(side, at, names) for side, at, names in ((a.rows, i, renamed[0]), (b.rows, j, renamed[1]))]
     series = nw.new_series(PROBABILITY, probability, nw.Float64(), backend=a.rows.implementation)
-    return nw.concat([*made, series.to_frame()], how="horizontal")
+    return beside([*made, series.to_frame()])
 
 
 def _codes(a: "nw.DataFrame[Any]", b: "nw.DataFrame[Any]", keys: list[str]) -> tuple[Any, Any]:

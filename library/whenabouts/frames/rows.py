@@ -7,10 +7,9 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from whenabouts.frames.kinds import FrameError
+from whenabouts.frames.taking import taken
 
 PROBABILITY = "probability"  # column of results
 PRESENT = "whenabouts_present"
@@ -20,19 +19,10 @@ def named_rows(rows: "nw.DataFrame[Any]", at: npt.NDArray[np.int64], names: dict
     """The rows at these positions, nulls at -1, with the columns of `names` under their new names, in their order."""
     missing = at < 0
     if not missing.any():
-        return _taken(rows.select(*names), at).rename(names)
+        return taken(rows.select(*names), at).rename(names)
     present = nw.new_series(PRESENT, ~missing, nw.Boolean(), backend=rows.implementation)
     chosen = nw.maybe_reset_index(_nullable(rows.select(*names))[np.maximum(at, 0)]).with_columns(present)
     return chosen.select(nw.when(nw.col(PRESENT)).then(nw.col(own)).alias(name) for own, name in names.items())
-
-
-def _taken(rows: "nw.DataFrame[Any]", at: npt.NDArray[np.int64]) -> "nw.DataFrame[Any]":
-    made: nw.DataFrame[Any]
-    if rows.implementation.is_pyarrow():  # half the time of a take that checks positions, which are known to be rows
-        made = nw.from_native(pc.take(rows.to_native(), pa.array(at), boundscheck=False), eager_only=True)
-    else:
-        made = nw.maybe_reset_index(rows[at])
-    return made
 
 
 def _nullable(rows: "nw.DataFrame[Any]") -> "nw.DataFrame[Any]":

@@ -12,6 +12,7 @@ from whenabouts.frames.arrow import array_of, encoded_of
 from whenabouts.frames.kinds import FrameError, Given
 from whenabouts.frames.numbers import numbers, text_numbers
 from whenabouts.frames.rows import PROBABILITY, named_rows, once_each, suffix
+from whenabouts.frames.taking import beside
 from whenabouts.frames.texts import check_names, texts_of
 from whenabouts.frames.times import BEGIN, END
 from whenabouts_cloud.epc.columns import encoded_texts, word_column
@@ -98,7 +99,7 @@ def _frame(rows: "nw.DataFrame[Any]", layout: Layout, found: Ints, probability: 
         [None if np.isnan(one) else one for one in probability.tolist()] if np.isnan(probability).any() else probability
     )
     series = nw.new_series(PROBABILITY, values, nw.Float64(), backend=rows.implementation)
-    return nw.concat([*parts, series.to_frame()], how="horizontal")
+    return beside([*parts, series.to_frame()])
 
 
 def _codes_of(column: "nw.Series[Any]", names: tuple[str, ...]) -> Ints:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from whenabouts.frames.kinds import FrameError, Given
 from whenabouts.frames.rows import PROBABILITY, named_rows, once_each
+from whenabouts.frames.taking import beside
 from whenabouts.frames.times import columns_of
 from whenabouts.states.local_states import VCLOCK, Ints, Question, States, holding, scalars, states_of
 from whenabouts.states.overlaps import (
@@ -182,7 +183,7 @@ def _frame(side: Given, layout: Layout, lo: Ints, hi: Ints, found: _Found) -> "n
     parts += [named_rows(rows, found.first[:, n], names) for n, names in enumerate(layout.names)]
     values = [None if np.isnan(one) else one for one in found.probability.tolist()]
     series = nw.new_series(PROBABILITY, values, nw.Float64(), backend=rows.implementation)
-    return nw.concat([*parts, series.to_frame()], how="horizontal")
+    return beside([*parts, series.to_frame()])
 
 
 def _with_ends(side: Given, layout: Layout) -> "nw.DataFrame[Any]":
