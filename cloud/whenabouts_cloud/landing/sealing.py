@@ -3,20 +3,23 @@
 Pages of Parquet have checksums, their footer has none: a changed bit there can change a column's name, a number, or the
 ranges of readings that the ingest reads when it starts. So the footer's own metadata hold the CRC-32 of the footer, with
 zeros in its place. A JSON object ends with the CRC-32 of the text before: {"site":"hall",...,"crc":123}. What has no
-checksum, as files of others and of earlier versions, is taken as it is.
+checksum, as files of others and of earlier versions, is taken as it is. So a changed bit in the name of the checksum must
+not switch it off: a name that is nearly the right one counts.
 """
 
 import io
 import json
-import re
 import zlib
 from contextlib import nullcontext
 from typing import IO, Any
 
+import numpy as np
+
 CRC_KEY = b"whenabouts.crc"
 NO_CRC = b"0" * 8
-# Key and value in the footer: behind the key come, in Thrift's compact protocol, the type of a text and its length.
-_PLACE = re.compile(re.escape(CRC_KEY) + b"\\x18\\x08([0-9a-f]{8})")
+# What stands before the value in the footer: behind the key come, in Thrift's compact protocol, type and length of a text.
+_HEAD = CRC_KEY + b"\x18\x08"
+_CHANGED_MAX = 2  # bytes of it, or bits of a key of JSON, that may have changed: nothing else is so like it by chance
 _TAIL_BYTES = 8  # the length of the footer, and PAR1
 _JSON_KEY = b',"crc":'
 
@@ -33,10 +36,10 @@ def seal_footer(file: IO[bytes]) -> None:
     file.flush()
     with open(file.name, "rb") if isinstance(file, io.BufferedWriter) else nullcontext(file) as written:
         at, footer = _footer(written, written.seek(0, 2))
-    place = _PLACE.search(footer)
-    if place is None:
+    begin = footer.find(_HEAD + NO_CRC) + len(_HEAD)
+    if begin < len(_HEAD):
         raise ValueError(f"found no {CRC_KEY.decode()} in the footer, expected it in the file's metadata")
-    file.seek(at + place.start(1))
+    file.seek(at + begin)
     file.write(b"%08x" % zlib.crc32(footer))
     file.seek(0, 2)
 
@@ -51,12 +54,23 @@ def check_footer(file: Any) -> None:
     if size < _TAIL_BYTES:
         return
     _, footer = _footer(file, size)
-    place = _PLACE.search(footer)
-    if place is None:
+    begin = _value_at(footer)
+    if begin is None:
         return
-    plain = footer[: place.start(1)] + NO_CRC + footer[place.end(1) :]
-    if zlib.crc32(plain) != int(place[1], 16):
+    end = begin + len(NO_CRC)
+    if footer[begin:end] != b"%08x" % zlib.crc32(footer[:begin] + NO_CRC + footer[end:]):
         raise ChecksumError("its footer differs from its checksum")
+
+
+def _value_at(footer: bytes) -> int | None:
+    """Where the checksum begins in a footer; None if it has none."""
+    at = footer.find(_HEAD)
+    if at < 0 and len(footer) >= len(_HEAD):
+        windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(footer, np.uint8), len(_HEAD))
+        changed = (windows != np.frombuffer(_HEAD, np.uint8)).sum(axis=1)
+        nearest = int(changed.argmin())
+        at = nearest if changed[nearest] <= _CHANGED_MAX else -1
+    return None if at < 0 else at + len(_HEAD)
 
 
 def _footer(file: Any, size: int) -> tuple[int, bytes]:
@@ -91,6 +105,16 @@ def unsealed(data: bytes) -> dict[str, Any]:
     value = json.loads(data)
     if not isinstance(value, dict):
         raise ValueError("found no JSON object")
+    name = next(reversed(value), "")
+    if name != "crc" and _changed_bits(name.encode(), b"crc") <= _CHANGED_MAX:
+        raise ChecksumError("the name of its checksum has changed")
     if value.pop("crc", None) not in (None, zlib.crc32(data[:at])):
         raise ChecksumError("it differs from its checksum")
     return value
+
+
+def _changed_bits(found: bytes, expected: bytes) -> int:
+    """How many bits differ; all where lengths do."""
+    if len(found) != len(expected):
+        return 8 * len(expected)
+    return sum((one ^ other).bit_count() for one, other in zip(found, expected, strict=True))
