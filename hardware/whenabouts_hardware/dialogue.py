@@ -15,6 +15,8 @@ A dialogue over a connection that keeps the order of messages has also
     fault                  why the connection is of no use any more, in words; then it must be opened again
     complaint              the last complaint of the reader
     takes(frame, place)    False for a tag that the reader kept from an earlier connection, at an unknown time
+    falls_behind(empty_us, now_us)
+                           True while more comes than can be taken: its tags are only counted
     end(now_us)            asked to end: False once there is nothing to wait for; until then `due` goes on
 
 `Start` is for readers that report without being asked once they are started; `polling.Poll` for those that answer
@@ -49,6 +51,10 @@ class Dialogue:
     def takes(self, frame: "Frame", place: int) -> bool:
         """True if the tag at this place, from 0, among the tags of a good frame was seen in this dialogue."""
         return True
+
+    def falls_behind(self, empty_us: int, now_us: int) -> bool:
+        """True if its answers wait behind more frames than can be taken; empty_us: when last no byte waited."""
+        return False
 
     def end(self, now_us: int) -> bool:
         """Begin to end; True as long as it takes."""

@@ -47,19 +47,39 @@ class HostSession:
         self.since_us = self._heard_us = opened_us
         self._good = 0  # good frames counted so far
         self.invalid = 0  # input that makes no reading
+        self.left_out = 0  # tags that were only counted, as more came than could be taken
+        self._gap: PendingReading | None = None  # of those that no reading has told yet
         self._speaks_us = None if reader.listen_only else facts.speaks_us
         self._site, self._gateway, self._host_us = site, gateway, host_us
         self._name = reader.name
 
     def take(self, chunk: Chunk, clock: ClockSample) -> tuple[list[PendingReading], bool]:
         """The readings that this chunk completes, and True if a good frame came."""
-        before_us = self._host_us(chunk.before_ns) + 1
-        readings = self.session.took(chunk.data, self._host_us(chunk.after_ns), before_us)
-        return self._dated(readings, clock), self._spoke(before_us)
+        after_us, before_us = self._host_us(chunk.after_ns), self._host_us(chunk.before_ns) + 1
+        readings = self.session.took(chunk.data, after_us, before_us)
+        if self.session.dialogue.falls_behind(after_us, before_us):
+            self._leave_out(readings)
+            return [], self._spoke(before_us)
+        return self.gaps(clock) + self._dated(readings, clock), self._spoke(before_us)
 
     def silent(self, empty_us: int, clock: ClockSample) -> tuple[list[PendingReading], bool]:
         """Nothing had come by empty_us: after a long enough silence an incomplete frame is dropped. Returns as `take`."""
         return self._dated(self.session.silent(empty_us), clock), self._spoke(empty_us)
+
+    def gaps(self, clock: ClockSample) -> list[PendingReading]:
+        """A gap reading with the number and the interval of the tags that were left out, if it was not given yet."""
+        found, self._gap = self._gap, None
+        return [] if found is None else self._dated([found], clock)
+
+    def _leave_out(self, readings: list[PendingReading]) -> None:
+        for one in readings:
+            self.left_out += 1
+            if self._gap is None:
+                self._gap = PendingReading(one.stream, "gap", one.earliest_us, one.latest_us, None, 0, "{readings}")
+            latest_us = max(self._gap.latest_us, one.latest_us)
+            self._gap.earliest_us = min(self._gap.earliest_us, one.earliest_us)
+            self._gap.width_us = latest_us - self._gap.earliest_us
+            self._gap.value += 1
 
     def looked_us(self, clear_us: int) -> int:
         """Latest time at which the reader certainly scanned for tags; clear_us if its silence means nothing."""

@@ -157,6 +157,14 @@ class ReaderThread(threading.Thread):
     def _read(self, port: ReaderPort, device: tuple[int, str] | None) -> Iterator[float]:
         begun_ns = time.monotonic_ns() if port.replay_start_ns is None else port.replay_start_ns
         host_session = HostSession(self.reader, *self._place, self._host_us, self._host_us(begun_ns))
+        try:
+            yield from self._converse(port, device, host_session)
+        finally:  # before the port counts as clear: what was left out of a connection that ends
+            clear_us = host_session.session.clear_us
+            if gaps := host_session.gaps(self._clock()):
+                self._deliver(Batch(gaps, clear_us, clear_us, clear_us))
+
+    def _converse(self, port: ReaderPort, device: tuple[int, str] | None, host_session: HostSession) -> Iterator[float]:
         restarts, invalid = self.reader_state.restarts, self.reader_state.invalid
         reported_ns, opened_ns = 0, time.monotonic_ns()
         moved_ns = opened_ns
@@ -192,7 +200,8 @@ class ReaderThread(threading.Thread):
                 reported_ns = now_ns
                 self.reader_state.readings += len(readings)
                 self.reader_state.invalid = invalid + host_session.invalid
-                self.reader_state.counters = host_session.session.counters | {"left_out": port.left_out}
+                left_out = port.left_out + host_session.left_out
+                self.reader_state.counters = host_session.session.counters | {"left_out": left_out}
                 self.reader_state.complaint = host_session.session.complaint
                 clear_us = host_session.session.clear(empty_us)
                 since_us = host_session.scanning_since_us(clear_us)

@@ -12,6 +12,7 @@ from whenabouts_edge.rules.evaluate import KIND, UNIT, Derived, EdgeRules, Sourc
 from whenabouts_protocol import Reading, WireError
 from whenabouts_protocol.logs import Log
 from whenabouts_protocol.messages.compiled_rule import CompiledRule, decode_rules
+from whenabouts_protocol.reading import NO_EVENT_KINDS
 
 log = Log(__name__)
 
@@ -74,7 +75,7 @@ class RuleHost:
         """The readings that rules derive from these; they must be stored behind these."""
         derived: list[PendingReading] = []
         for one in readings:
-            if one.stamp is None or not self.running.wants(one.stream):
+            if one.stamp is None or one.kind in NO_EVENT_KINDS or not self.running.wants(one.stream):
                 continue
             t_min, t_max, clock_state = one.stamp
             one.source = Source(t_min, t_max, one.key, clock_state, one.vclock, self.view)

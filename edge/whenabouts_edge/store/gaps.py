@@ -50,7 +50,8 @@ class Gap:
         """The gap that one refused reading leaves. The reading must be dated."""
         assert one.stamp is not None
         rows = () if one.kept is None else (one.kept.row,)
-        return cls(one.site, one.gateway, one.stream, 1, *one.stamp, one.vclock, rows)
+        count: int = one.value if one.kind == "gap" else 1
+        return cls(one.site, one.gateway, one.stream, count, *one.stamp, one.vclock, rows)
 
     def joined(self, more: "Gap") -> "Gap":
         """Union of two gaps of one stream; the clock is that of the later one."""

@@ -27,6 +27,11 @@ SETUP_US = 5_000_000  # longest wait for an answer before the inventory: some re
 # The same while reports may come; then the connection is dead. Two such waits and a pause are the most that a report can be
 # on its way unnoticed, and stay below the longest stamp that a birth message promises.
 ANSWER_US = 2_000_000
+# A reader that sends more than the gateway takes: after so long without an answer, while bytes wait for BUSY_US, its tags
+# are only counted, which is several times as fast, until the answer comes or the wait has been LATEST_US long. After a
+# stall of the network the bytes wait, too, but for a shorter time.
+BEHIND_US, BUSY_US = 1_500_000, 200_000
+LATEST_US = 2_500_000
 PROBE_US = 200_000  # from an answer to the next question
 PARTING_US = 700_000  # longest wait for the last answer
 KEEPALIVE_MS = 5000  # a reader that hears no answer to them frees the connection of a vanished client
@@ -55,6 +60,7 @@ class LlrpDialogue(Dialogue):
         self._step = _GREETED
         self._parting_us: int | None = None
         self._away: set[int] = set()
+        self._behind = False
         self._settings = b""
 
     @property
@@ -77,10 +83,11 @@ class LlrpDialogue(Dialogue):
             return self._queue.pop(0)
         since_us = self._begun_us if self._step == _GREETED else None if self._waiting is None else self._waiting[2]
         if since_us is not None:
-            most_us = ANSWER_US if self._step >= _REPORTING else SETUP_US
+            most_us = LATEST_US if self._behind else ANSWER_US if self._step >= _REPORTING else SETUP_US
             if now_us - since_us > most_us:
                 what = "its greeting" if self._waiting is None else "an answer to " + llrp.REQUESTS[self._waiting[0]]
-                self.fault = f"found no answer for {most_us // 1_000_000} s, expected {what}; check cable and reader"
+                hint = "the reader sends more than this gateway takes" if self._behind else "check cable and reader"
+                self.fault = f"found no answer for {most_us / 1_000_000:g} s, expected {what}; {hint}"
             return b""
         if self._step == _READING:
             return self._asked(llrp.GET_CONFIG, now_us) if now_us >= self._next_us else b""
@@ -105,6 +112,13 @@ class LlrpDialogue(Dialogue):
         unnamed = self._rospec if self._step == _READING else 0
         own: bool = tags[place].get("rospec", unnamed) == self._rospec
         return own
+
+    def falls_behind(self, empty_us: int, now_us: int) -> bool:
+        """True from the moment when an answer is late and bytes wait, until it comes."""
+        late_us = None if self._step != _READING or self._waiting is None else now_us - self._waiting[2]
+        if late_us is not None and late_us > BEHIND_US and now_us - empty_us > BUSY_US:
+            self._behind = True
+        return self._behind
 
     def end(self, now_us: int) -> bool:
         """Ask the reader to stop and to close the connection; False once it has, or took too long."""
@@ -147,6 +161,11 @@ class LlrpDialogue(Dialogue):
             self._step = _ENDED
         elif self._step == _READING:
             self._next_us = now_us + PROBE_US
+            if self._behind:
+                self._behind = False
+                self._next_us = now_us
+                self.complaint = "it sent more than this gateway takes, tags were left out"
+                self._restart(now_us)
         elif fields.get("status") and kind != llrp.DELETE_ROSPEC:  # some refuse to delete where there is nothing
             self._refused(kind, fields)
         else:

@@ -148,12 +148,14 @@ class Reading:
     def __init__(self, port: int, more: str = "", **pace: Any) -> None:
         table = f'site="s"\ngateway="g"\n[[reader]]\nname="portal"\nkind="llrp"\nhost="127.0.0.1"\nport={port}\n{more}'
         self.batches: list[Batch] = []
+        self.taking = lambda batch: None  # what taking a batch costs
         self._changed = threading.Condition()
         [reader] = parse(table).readers
         pace = {"reopen_us": (50_000, 200_000), **pace}
         self.thread = ReaderThread(reader, "s", "g", lambda ns: ns // 1000, lambda: CLOCK, self._take, Pace(**pace))
 
     def _take(self, batch: Batch) -> None:
+        self.taking(batch)
         with self._changed:
             self.batches.append(batch)
             self._changed.notify_all()

@@ -241,6 +241,22 @@ def test_what_was_refused_is_written_down_with_each_refusal():
     run(scenario)
 
 
+def test_a_gap_of_a_reader_that_is_refused_keeps_its_number():
+    """Seven tags that the reader's thread left out, and one reading."""
+
+    async def scenario(intake, store):
+        store.full = True
+        gap = pending(None, 5, stream="dock/tags")
+        gap.kind, gap.value, gap.unit = "gap", 7, "{readings}"
+        intake.reserve(1)
+        intake.accept([gap])
+        offer(intake, ["lost"], t_us=1)
+        await settled(intake, store)
+        assert [(one.count, one.t_min, one.t_max) for one in store.kept] == [(8, 1, 15)]
+
+    run(scenario)
+
+
 def test_refusing_is_logged_once_and_its_end_with_the_count(caplog):
     """A spool near its limit takes a reading, refuses the next, and so on: that is one spell, until it has been calm."""
 

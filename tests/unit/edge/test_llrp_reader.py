@@ -4,6 +4,7 @@ reader's clock and the network do."""
 import logging
 import socket
 import threading
+import time
 
 import pytest
 from llrpkit.protocol import BitStr, messages, params
@@ -286,3 +287,74 @@ def test_thousands_of_reads_a_second_are_all_read():
         reading.wait("readings", lambda: reading.thread.reader_state.readings > 8_000)
     assert true_in_all(portal, reading.readings)
     assert [one.key for one in reading.readings] == sorted(portal.seen)[: len(reading.readings)]
+
+
+def accounted(portal, reading):
+    """Every sighting so far was read, or a gap counts it and holds its moment; returns the gaps."""
+    gaps = [one for one in reading.readings if one.kind == "gap"]
+    kept = {one.key for one in reading.readings if one.kind == "tag"}
+    newest_us = max(portal.seen[key][0] for key in kept)
+    missing = [at_us for key, (at_us, _) in list(portal.seen.items()) if key not in kept and at_us < newest_us]
+    assert sum(one.value for one in gaps) == len(missing) == reading.thread.reader_state.counters["left_out"]
+    assert all(any(one.earliest_us <= at_us <= one.latest_us for one in gaps) for at_us in missing)
+    return gaps
+
+
+def slow(batch):
+    """A disk that takes a millisecond for each reading."""
+    time.sleep(len(batch.readings) / 1000)
+
+
+def test_what_a_gateway_cannot_take_is_counted_by_a_gap_and_the_connection_stays():
+    """
+    reader    ============================   3200 a second
+    disk      ....|......slow.....|.......   1000 a second while it is slow
+    readings  =====================  =====
+    gap                         [---]        its tags are only counted until the answer comes, then all is taken again
+    """
+    portal = Portal(reads_per_sec=400, tags_in_report=8)
+    with running(portal), Reading(portal.port) as reading:
+        reading.wait("readings", lambda: len(reading.readings) > 500)
+        reading.taking = slow
+        reading.wait("a gap", lambda: any(one.kind == "gap" for one in reading.readings))
+        reading.taking = lambda batch: None
+        gap_us, count = now_us(), len(reading.readings)
+        reading.wait("more", lambda: len(reading.readings) > count + 500)
+        assert reading.thread.reader_state.opened == 1
+        assert "more than this gateway takes" in reading.thread.reader_state.complaint
+    [gap] = accounted(portal, reading)
+    assert (gap.unit, gap.key) == ("{readings}", None)
+    assert true_in_all(portal, [one for one in reading.readings if one.kind == "tag"])
+    assert max(one.width_us for one in reading.readings) < 5_000_000
+    assert reading.batches[-1].since_us > gap_us - 1_000_000
+    behind_no_clear_moment(reading)
+
+
+def test_a_reader_that_is_always_too_fast_is_read_as_well_as_it_goes():
+    """Each reading costs a millisecond, and three come in one: two of three are counted, none is lost untold."""
+    portal = Portal(reads_per_sec=400, tags_in_report=8)
+    with running(portal), Reading(portal.port) as reading:
+        reading.taking = slow
+        reading.wait("gaps", lambda: sum(one.kind == "gap" for one in reading.readings) > 1)
+        count = len(reading.readings)
+        reading.wait("more", lambda: len(reading.readings) > count + 100)
+        assert reading.thread.reader_state.opened == 1
+    accounted(portal, reading)
+    assert true_in_all(portal, [one for one in reading.readings if one.kind == "tag"])
+    behind_no_clear_moment(reading)
+
+
+def test_a_gap_is_told_when_its_connection_ends():
+    """The cable is cut while tags are left out."""
+    portal = Portal(reads_per_sec=400, tags_in_report=8)
+    cable = Cable(portal)
+    with running(portal, cable) as do, Reading(cable.port) as reading:
+        reading.taking = slow
+        state = reading.thread.reader_state
+        reading.wait("left out", lambda: state.counters.get("left_out"))
+        left_out = state.counters["left_out"]
+        do(cable.reset())
+        reading.wait("again", lambda: state.opened > 1)
+    gaps = [one for one in reading.readings if one.kind == "gap"]
+    assert sum(one.value for one in gaps) >= left_out
+    behind_no_clear_moment(reading)

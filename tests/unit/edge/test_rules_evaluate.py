@@ -45,6 +45,14 @@ def through(rules, readings):
     return [*readings, *rules.through(readings)]
 
 
+def test_a_gap_is_no_event():
+    """It stands in the stream of the readings that it counts."""
+    gap = pair_side("dock", 0, 100)
+    gap.kind, gap.value, gap.unit = "gap", 7, "{readings}"
+    both = [gap, pair_side("shelf/2", 40, 140, "E2")]
+    assert host(rule(lo=-1000, hi=1000)).through(both) == []
+
+
 def test_a_pair_becomes_a_reading_of_the_derived_stream():
     """Stamp of the later event, probability in millionths rounded down, both identities, the worse clock, what both knew.
 
