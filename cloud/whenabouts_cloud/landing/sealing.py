@@ -66,8 +66,10 @@ def _value_at(footer: bytes) -> int | None:
     """Where the checksum begins in a footer; None if it has none."""
     at = footer.find(_HEAD)
     if at < 0 and len(footer) >= len(_HEAD):
-        windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(footer, np.uint8), len(_HEAD))
-        changed = (windows != np.frombuffer(_HEAD, np.uint8)).sum(axis=1)
+        found = np.frombuffer(footer, np.uint8)
+        changed = np.zeros(len(footer) - len(_HEAD) + 1, np.uint8)
+        for place, byte in enumerate(_HEAD):
+            changed += found[place : place + len(changed)] != byte
         nearest = int(changed.argmin())
         at = nearest if changed[nearest] <= _CHANGED_MAX else -1
     return None if at < 0 else at + len(_HEAD)

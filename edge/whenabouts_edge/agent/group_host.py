@@ -18,6 +18,7 @@ from whenabouts_protocol.group_state import KIND, attrs_of
 from whenabouts_protocol.logs import Log
 from whenabouts_protocol.messages.batch import encode_checked
 from whenabouts_protocol.messages.birth_status import decode_birth, decode_status
+from whenabouts_protocol.reading import NO_EVENT_KINDS
 
 LEAVES = ("birth", "status", "state")
 
@@ -101,9 +102,8 @@ class GroupHost:
     def stamp(self, readings: Sequence[PendingReading]) -> None:
         """Pass these readings to the detection, and set the vector clock that each carries."""
         for one in readings:
-            one.vclock = self._process.observe(
-                one.stream, one.key, one.value, one.attrs, one.earliest_us, one.latest_us
-            )
+            stream = "" if one.kind in NO_EVENT_KINDS else one.stream  # a gap is no read: no state may see it
+            one.vclock = self._process.observe(stream, one.key, one.value, one.attrs, one.earliest_us, one.latest_us)
 
     def advance(self, clear_us: int, sample: ClockSample) -> list[PendingReading]:
         """The states and clock heartbeats that are certain once all ports are clear up to clear_us."""

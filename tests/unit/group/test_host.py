@@ -91,6 +91,16 @@ def test_a_state_is_a_reading_that_is_published_to_peers_when_it_has_its_number(
     assert to_publish([report]) == []
 
 
+def test_a_gap_is_no_read_and_begins_no_state():
+    """It stands in the stream of the reads that it counts, and carries the clock as they do."""
+    bench = Bench()
+    bench.begin()
+    gap = PendingReading("tags", "gap", 10, 20, None, 7, "{readings}")
+    bench.host.stamp([gap])
+    assert gap.vclock == (0, 0)
+    assert bench.advance(21) == []
+
+
 def test_a_refused_state_is_followed_by_a_report_that_shows_it_is_missing():
     """Else the state before would seem to go on: a clock heartbeat with the number of the lost state, before any new view.
 
