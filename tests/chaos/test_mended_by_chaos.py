@@ -112,6 +112,7 @@ def _reading() -> Reading:
         pytest.param(3249, id="the same, in another order"),
         pytest.param(14204, id="the number of a file that a repair had moved away was given again"),
         pytest.param(11889, id="a state went on beyond one that a full spool had refused"),
+        pytest.param(104971, id="a state with a longer stamp than any before ended before another began"),
         pytest.param(101713, id="a changed bit in the name of a checksum switched it off, and another was not found"),
     ],
 )

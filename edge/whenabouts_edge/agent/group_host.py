@@ -63,9 +63,12 @@ class GroupHost:
         return [self.gateway] if view is None else [gateway for gateway, _ in view.members]
 
     def clear_until(self, clear_us: int) -> int:
-        """A moment up to which all ports are clear, but not beyond a state that is not certain yet."""
-        open_us = self._process.open_us
-        return clear_us if open_us is None else min(clear_us, open_us)
+        """A moment up to which all ports are clear, and before which no state begins that is not reported yet.
+
+        A watermark says that the state before it still lasts.
+        """
+        sure_us = self._process.sure_us
+        return clear_us if sure_us is None else min(clear_us, sure_us)
 
     @property
     def owes(self) -> bool:

@@ -80,11 +80,6 @@ class Detection:
             sure_us = min(sure_us, self._open[0][0])
         return sure_us
 
-    @property
-    def open_us(self) -> "int | None":
-        """The latest moment of the first change that is not emitted yet: no watermark may pass it; None without one."""
-        return self._open[0][1] if self._open else None
-
     def _take(self, count: int) -> None:
         taken, self._waiting = self._waiting[:count], self._waiting[count:]
         for earliest_us, latest_us, condition, value, attrs in taken:

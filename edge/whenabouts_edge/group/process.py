@@ -128,9 +128,9 @@ class GroupProcess:
         return reports
 
     @property
-    def open_us(self) -> "int | None":
-        """The end of the first state that is not reported yet, as `Detection.open_us`."""
-        return self._detection.open_us
+    def sure_us(self) -> "int | None":
+        """The moment up to which the state certainly holds that was reported last; None before the first `advance`."""
+        return self._detection.sure_until()
 
     def report_again(self) -> None:
         """Let the next clock heartbeat tell the own state, as the latest report was lost. No view begins before that."""

@@ -128,19 +128,19 @@ def test_a_refused_state_is_followed_by_a_report_that_shows_it_is_missing():
     assert told.view != view
 
 
-def test_no_watermark_may_pass_a_state_that_is_not_certain_yet():
-    """The tag may have left before it came as late as its stamp allows, so the arrival waits; its stamp ends at 1790.
+def test_no_watermark_passes_the_earliest_moment_of_a_state_that_may_still_be_reported():
+    """A watermark says that the state before it lasts, and the tag may have left right after its read.
 
-    stamp of the read   [1000              1790]
-    may have left          [1001 ...
-    ports clear to                                2000 is not enough while a later read may still come from before
+    stamp of the read   [1000              4000]
+    may have left          [1001                4001]
     """
     bench = Bench(state(leave_ms=1))
     bench.begin()
-    assert bench.host.clear_until(2000) == 2000
+    bench.advance(999, 2 * SETTLE_US)
+    assert bench.host.clear_until(999) == 999
     bench.host.stamp([observed((1000, 4000))])
     assert bench.advance(4500, 3 * SETTLE_US) == [], "it may have left from 2000 on, and the hulls would touch"
-    assert bench.host.clear_until(4500) == 4000
+    assert bench.host.clear_until(4500) == 1000
     assert bench.advance(5001, 4 * SETTLE_US) != []
     assert bench.host.clear_until(5001) == 5001
 

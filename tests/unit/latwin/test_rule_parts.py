@@ -58,12 +58,12 @@ def test_time_decides_at_its_place_only_if_what_is_open_has_lasted():
     runs.take(report(0, 0, 0), True)
     runs.take(report(1, 0, 5), True)
     assert runs.due_us(0) == 9
-    assert runs.pass_time(8, lambda slot, us: True) == []
-    assert runs.pass_time(9, lambda slot, us: slot == 1) == []
+    assert runs.pass_time(8, lambda slot, us, start_us: True) == []
+    assert runs.pass_time(9, lambda slot, us, start_us: slot == 1) == []
     state = json.loads(json.dumps(runs.snapshot()))
     again = RunChoices((0, 1), (3, 0), causal=False)
     again.restore(state)
-    assert numbers(again.pass_time(9, lambda slot, us: us == 9)) == [[0, 0]]
+    assert numbers(again.pass_time(9, lambda slot, us, start_us: us == 9)) == [[0, 0]]
 
 
 def test_a_run_that_is_cut_is_in_no_choice_any_more():

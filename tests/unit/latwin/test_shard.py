@@ -274,6 +274,22 @@ def test_a_state_of_a_silent_gateway_is_not_believed_to_last():
     assert emitted(stepped(shard, job, [], watermark_of(g0=300, g1=200))) == {(0, 0)}
 
 
+@pytest.mark.parametrize(("off_ms", "found"), [(15, set()), (20, set()), (21, {(0, 0)})])
+def test_a_state_with_a_longer_stamp_than_any_before_may_have_begun_first(off_ms, found):
+    """Nothing says how long stamps are. g1's end has landed, and the frontier is still inside its stamp.
+
+    g1  |on (5)  [off ...........................200]
+    g0             |on (20)              frontier (100)
+    """
+    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="500 ms")
+    rows, end = [on(1, 0, 5), on(0, 0, 20)], on(1, 1, off_ms, False, length_ms=200 - off_ms)
+    shard = LatwinShard(job)
+    assert stepped(shard, job, rows, watermark_of(g0=100, g1=off_ms)) == []
+    assert emitted(stepped(shard, job, [end], watermark_of(g0=100, g1=100))) == found
+    assert stepped(shard, job, [], watermark_of(g0=300, g1=300)) == []
+    assert emitted(whole(job, [*rows, end], watermark_of(g0=300, g1=300))) == found
+
+
 def test_a_later_boot_does_not_show_that_a_state_went_on():
     """g1 is killed after its state ended and before that was stored; its next start has a watermark, but not this state's.
 

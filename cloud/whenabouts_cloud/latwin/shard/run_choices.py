@@ -18,9 +18,10 @@ dropped when an end arrives that is not.
 
 A watermark takes effect at a place in the order, not on arrival, so that any order of arrival has the same result: a
 choice is checked when the order has reached K = 1 + the latest start + the longest stamp. If the watermark of a gateway's
-boot is K or later, everything of that boot that has not landed happened after the latest start. A later boot's watermark
+boot is K or later, everything of that boot that has not landed happened after the latest start: no agent lets its watermark
+pass the earliest moment of a state that it may still report. A later boot's watermark
 does not show that: an end that was not stored before the agent was killed never lands. A gateway whose run's next state
-has landed with hi < K is judged by that state.
+has landed is judged by that state if it has hi < K, and by its lo if its stamp is longer than any before.
 
 Cost: O(n) per report, O(n^2) per start. At most MAX_OPEN choices wait; beyond, the oldest is dropped and counted.
 """
@@ -35,8 +36,10 @@ from whenabouts_cloud.latwin.shard.report import Report
 
 MAX_OPEN = 64  # choices of runs, of one conjunction, that wait for their ends
 
-Lasted = Callable[[int, int], bool]
-"""True if everything of a process (slot) and its boot with hi < K has landed and has been processed."""
+Lasted = Callable[[int, int, int], bool]
+"""True if everything of a process (slot) and its boot with hi < K (second) has landed and has been processed, and nothing
+else of it that has landed may have begun at the latest start (third) or before.
+"""
 
 
 class Run(NamedTuple):
@@ -113,9 +116,9 @@ class RunChoices:
             if choice.due_us > now_us:
                 kept.append(choice)
                 continue
-            due = choice.due_us
+            due, start = choice.due_us, max(run.hi for run in choice.runs)
             known = tuple(
-                is_known or (self._runs[place] == choice.runs[place] and lasted(slot, due))
+                is_known or (self._runs[place] == choice.runs[place] and lasted(slot, due, start))
                 for place, (slot, is_known) in enumerate(zip(self._slots, choice.known, strict=True))
             )
             if all(known):

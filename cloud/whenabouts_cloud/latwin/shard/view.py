@@ -256,11 +256,12 @@ class View:
             return verdicts
         ahead = _EarliestPending(order, len(self.names))
 
-        def lasted(slot: int, us: int) -> bool:
+        def lasted(slot: int, us: int, start_us: int) -> bool:
             watermark = watermarks.boot_us(self.names[slot], self._ends[slot][3])
             if watermark is None or watermark + self._offsets_us[slot] < us:
                 return False
-            return min(self._left_us[slot], ahead.least_hi(slot)) >= us
+            lo, hi = ahead.least(slot)
+            return min(self._left_us[slot], hi) >= us and lo > start_us
 
         passed = NEVER_US
         for ordered in order[:count]:
@@ -312,27 +313,31 @@ class View:
 
 
 class _EarliestPending:
-    """For each process the least hi of the items still to be processed; missing states may have begun right after the item
-    before them: what a full spool refused never lands, and the watermark goes on.
+    """For each process the least lo and hi of the items still to be processed. Clock heartbeats begin no state, and what has
+    no stamp that is a time has no lo; missing states may have begun right after the item before them: what a full spool
+    refused never lands, and the watermark goes on.
     """
 
     def __init__(self, order: list[OrderedItem], processes: int) -> None:
-        self._least: list[list[int]] = [[FURTHEST_US] for _ in range(processes)]
+        self._least: list[list[tuple[int, int]]] = [[(FURTHEST_US, FURTHEST_US)] for _ in range(processes)]
         before = [NEVER_US] * processes
-        ends = []
+        spans = []
         for ordered in order:
-            item = ordered.item
-            ends.append(item.hi if isinstance(item, Report) else before[item.slot])
+            item, earlier = ordered.item, before[ordered.item.slot]
             if isinstance(item, Report):
-                before[item.slot] = max(before[item.slot], item.lo)
-        for ordered, hi in zip(reversed(order), reversed(ends), strict=True):
+                begins = item.timed and not item.is_heartbeat
+                spans.append((item.lo if begins else FURTHEST_US, item.hi))
+                before[item.slot] = max(earlier, item.lo)
+            else:
+                spans.append((earlier, earlier))
+        for ordered, (lo, hi) in zip(reversed(order), reversed(spans), strict=True):
             least = self._least[ordered.item.slot]
-            least.append(min(hi, least[-1]))
+            least.append((min(lo, least[-1][0]), min(hi, least[-1][1])))
 
     def passed(self, slot: int) -> None:
         """Removes the next item of a process: it has been processed."""
         self._least[slot].pop()
 
-    def least_hi(self, slot: int) -> int:
-        """The least hi of the remaining items of a process."""
+    def least(self, slot: int) -> tuple[int, int]:
+        """The least lo and the least hi of the remaining items of a process."""
         return self._least[slot][-1]
