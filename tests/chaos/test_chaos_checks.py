@@ -97,11 +97,11 @@ def upto(*numbers):
 
 
 def test_a_heartbeat_promises_that_all_before_its_watermark_is_published():
-    """Numbers beyond those that it names, and boots that begin later, must not end before it."""
+    """Numbers beyond those that it names, and boots that begin later, must not end before it, and no gap either."""
 
     def broken(frontier_us, published, boot=7):
         beat = Heartbeat("hall", "gw-1", boot, frontier_us, published, "bounded", 1)
-        return list(broken_promises(Landed([SEEN, SEEN._replace(kind="gap", seq=9)], []), [beat, beat]))
+        return list(broken_promises(Landed([SEEN], []), [beat, beat]))
 
     later_us = SEEN.t_max + 1
     assert broken(later_us, {7: (0, 0)}) == []
@@ -110,6 +110,9 @@ def test_a_heartbeat_promises_that_all_before_its_watermark_is_published():
     assert broken(later_us, {8: (0, 3)}, boot=8) == []
     assert "boot 7 number 0, ended 1 us before" in broken(later_us, {7: (0, -1)})[0]
     assert len(broken(later_us, {}, boot=6)) == 1
+    gap = SEEN._replace(kind="gap", seq=9)
+    beat = Heartbeat("hall", "gw-1", 7, later_us, {7: (0, 8)}, "bounded", 1)
+    assert len(list(broken_promises(Landed([gap], []), [beat]))) == 1
 
 
 def test_results_are_those_of_the_definition():

@@ -1,4 +1,5 @@
-"""The promise of each heartbeat: every reading that ended before its watermark is among those that it says are published.
+"""The promise of each heartbeat: every reading that ended before its watermark is among those that it says are published,
+and every gap reading, which tells what a full spool refused.
 
 Sooner broken than a frontier, which the ingest writes once a second and only when all that was published has landed.
 """
@@ -13,8 +14,7 @@ def broken_promises(landed: Landed, heartbeats: Iterable[Heartbeat]) -> Iterator
     """For each gateway the first promise that does not hold. Cost: heartbeats times readings of a gateway."""
     of: dict[tuple[str, str], list[LandedReading]] = {}
     for one in landed.readings:
-        if one.kind != "gap":
-            of.setdefault((one.site, one.gateway), []).append(one)
+        of.setdefault((one.site, one.gateway), []).append(one)
     told = set[tuple[str, str]]()
     for beat in heartbeats:
         place = beat.site, beat.gateway
