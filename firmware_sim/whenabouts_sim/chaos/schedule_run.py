@@ -5,7 +5,8 @@ import json
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,6 +15,7 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+from whenabouts_cloud.ingest import landing_writer
 from whenabouts_cloud.ingest.owners import Owners, read_owners
 from whenabouts_cloud.landing.layout import PART
 from whenabouts_cloud.rules.model import LatwinRule
@@ -108,8 +110,7 @@ class _Run:
     def run(self) -> Outcome:
         """Run it."""
         seed = f"chance/{self.schedule.seed}"
-        limits = patch.object(outbox, "MAX_UNLANDED", self.schedule.most_unlanded or outbox.MAX_UNLANDED)
-        with logged(self._log), taken_over(self._clock, seed), self._disks.in_use(), limits:
+        with logged(self._log), taken_over(self._clock, seed), self._disks.in_use(), self._limits():
             self._loop.set_exception_handler(self._unhandled)
             asyncio.set_event_loop(self._loop)
             try:
@@ -118,6 +119,14 @@ class _Run:
                 self._clear()
                 asyncio.set_event_loop(None)
         return self.outcome
+
+    @contextmanager
+    def _limits(self) -> Iterator[None]:
+        """The limits of the schedule, in place of those that none reaches."""
+        unlanded = self.schedule.most_unlanded or outbox.MAX_UNLANDED
+        every = self.schedule.snapshot_every or landing_writer.SNAPSHOT_EVERY
+        with patch.object(outbox, "MAX_UNLANDED", unlanded), patch.object(landing_writer, "SNAPSHOT_EVERY", every):
+            yield
 
     async def _all(self) -> None:
         self._cloud = Machine(CLOUD, self._disks.add(CLOUD), self._loop.now_ns)

@@ -53,7 +53,8 @@ TWO = (IngestPlan(CLOUD, "a", SITES[:1]), IngestPlan(SECOND, "b", SITES[1:]))
 class Schedule:
     """sightings: times since the begin. numbers: which of the seed's faults are left, by their numbers. liar: the site of a
     gateway that lies, "" if there is none. most_unlanded: messages that an agent may have sent and that have not landed; 0
-    for the usual number, which no schedule reaches.
+    for the usual number, which no schedule reaches. snapshot_every: files between snapshots of an ingest's ledger, 0 in the
+    same way.
     """
 
     seed: int
@@ -68,6 +69,7 @@ class Schedule:
     ingests: tuple[IngestPlan, ...] = ALONE
     liar: str = ""
     most_unlanded: int = 0
+    snapshot_every: int = 0
 
     @property
     def calm_us(self) -> int:
@@ -118,7 +120,7 @@ def draw(seed: int) -> Schedule:
     gateways = _with_small_spools(small, gateways)
     return Schedule(
         seed, gateways, sightings, faults, tuple(range(len(faults))), active_us, rules, trigger_s, shards, ingests, liar,
-        small.choice((0, 0, 0, 5)),
+        small.choice((0, 0, 0, 5)), small.choice((0, 2, 5)),
     )  # fmt: skip
 
 
