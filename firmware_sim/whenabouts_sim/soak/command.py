@@ -42,4 +42,8 @@ def soak(seed: int | None, minutes: float, keep: Path | None, as_json: bool) -> 
     say(f"seed {number}, {minutes:g} min of events")
     verdict = in_folder(keep, lambda folder: Soak(folder, number, 60 * minutes, say).run())
     click.echo(json.dumps(verdict.as_dict()) if as_json else verdict.text())
+    if not verdict.sound and keep is None:
+        say(
+            f"its files are gone; to keep them: whenabouts-sim soak --seed {number} --minutes {minutes:g} --keep FOLDER"
+        )
     sys.exit(0 if verdict.sound else 1)

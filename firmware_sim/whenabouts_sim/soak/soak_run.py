@@ -88,7 +88,7 @@ class Soak:
         if not stack.enrol(gateways, {site: [site] for site in self._ingests.values()}):
             raise PartError("soak: found no mosquitto, expected one; on Debian: apt-get install mosquitto")
         stack.broker.start()
-        stack.start_job(RULES, "--shards", "2", "--trigger", "3")
+        self._start_job()
         for name in self._ingests:
             self._start_part(name)
         self._source.plug()
@@ -100,6 +100,9 @@ class Soak:
         stack.wait("agents read and are connected", lambda: all(map(stack.agent_ready, self._gateways)), READY_S)
         stack.wait("the Spark job watches the landing", stack.job_watches, SPARK_S)
 
+    def _start_job(self) -> None:
+        self._stack.start_job(RULES, "--shards", "2", "--trigger", "3", stdout=False)
+
     def _start_part(self, name: str) -> None:
         stack = self._stack
         if name in self._gateways:
@@ -109,7 +112,7 @@ class Soak:
         elif name == BROKER:
             stack.broker.start()
         else:
-            stack.start_job(RULES, "--shards", "2", "--trigger", "3")
+            self._start_job()
 
     # While events happen.
 

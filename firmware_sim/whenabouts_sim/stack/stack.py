@@ -211,13 +211,15 @@ class Stack:
         part = "ingest" if name is None else f"ingest-{name}"
         return self.start(part, [sys.executable, "-m", "whenabouts_cloud.cli", "ingest", *files])
 
-    def start_job(self, rules: str, *options: str) -> Part:
-        """Start the streaming job of some rules; results come as JSON lines on its stdout."""
+    def start_job(self, rules: str, *options: str, stdout: bool = True) -> Part:
+        """Start the streaming job of some rules; results come as JSON lines on its stdout. Whoever takes it must read it: a
+        job waits when some 64 kB are unread.
+        """
         path = self.folder / "config" / "rules.wa"
         path.write_text(rules)
         files = ["--landing", str(self.landing), "--rule", str(path), "--out", str(self.results)]
         command = [sys.executable, "-m", "whenabouts_cloud.cli", "run", *files, "--json", *options]
-        return self.start("job", command, stdout=True)
+        return self.start("job", command, stdout)
 
     def start_dashboard(self) -> Part:
         """Start the dashboard of the run on a free port; its first line of JSON has its `address`. Needs the job's rules."""
