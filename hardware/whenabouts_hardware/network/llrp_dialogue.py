@@ -87,7 +87,7 @@ class LlrpDialogue(Dialogue):
             if now_us - since_us > most_us:
                 what = "its greeting" if self._waiting is None else "an answer to " + llrp.REQUESTS[self._waiting[0]]
                 hint = "the reader sends more than this gateway takes" if self._behind else "check cable and reader"
-                self.fault = f"found no answer for {most_us / 1_000_000:g} s, expected {what}; {hint}"
+                self.fault = f"found no answer for {most_us // 1000} ms, expected {what}; {hint}"
             return b""
         if self._step == _READING:
             return self._asked(llrp.GET_CONFIG, now_us) if now_us >= self._next_us else b""

@@ -164,7 +164,7 @@ def test_a_pulled_cable_is_noticed_and_the_reader_read_again(quick):
         state = reading.thread.reader_state
         reading.wait("before", lambda: len(reading.readings) > 20)
         cable.frozen = True
-        reading.wait("noticed", lambda: "found no answer for 1 s" in state.problem)
+        reading.wait("noticed", lambda: "found no answer for 1000 ms" in state.problem)
         lost_us = now_us()
         before = cable.connections
         cable.frozen = False
