@@ -301,18 +301,18 @@ def accounted(portal, reading):
 
 
 def slow(batch):
-    """A disk that takes a millisecond for each reading."""
-    time.sleep(len(batch.readings) / 1000)
+    """A disk that takes three milliseconds for each reading."""
+    time.sleep(3 * len(batch.readings) / 1000)
 
 
 def test_what_a_gateway_cannot_take_is_counted_by_a_gap_and_the_connection_stays():
     """
-    reader    ============================   3200 a second
-    disk      ....|......slow.....|.......   1000 a second while it is slow
+    reader    ============================   800 a second
+    disk      ....|......slow.....|.......   333 a second while it is slow
     readings  =====================  =====
     gap                         [---]        its tags are only counted until the answer comes, then all is taken again
     """
-    portal = Portal(reads_per_sec=400, tags_in_report=8)
+    portal = Portal(reads_per_sec=200, tags_in_report=4)
     with running(portal), Reading(portal.port) as reading:
         reading.wait("readings", lambda: len(reading.readings) > 500)
         reading.taking = slow
@@ -331,8 +331,8 @@ def test_what_a_gateway_cannot_take_is_counted_by_a_gap_and_the_connection_stays
 
 
 def test_a_reader_that_is_always_too_fast_is_read_as_well_as_it_goes():
-    """Each reading costs a millisecond, and three come in one: two of three are counted, none is lost untold."""
-    portal = Portal(reads_per_sec=400, tags_in_report=8)
+    """Each reading takes as long as two or three more need to come: what is too much is counted, none is lost untold."""
+    portal = Portal(reads_per_sec=200, tags_in_report=4)
     with running(portal), Reading(portal.port) as reading:
         reading.taking = slow
         reading.wait("gaps", lambda: sum(one.kind == "gap" for one in reading.readings) > 1)
@@ -346,7 +346,7 @@ def test_a_reader_that_is_always_too_fast_is_read_as_well_as_it_goes():
 
 def test_a_gap_is_told_when_its_connection_ends():
     """The cable is cut while tags are left out."""
-    portal = Portal(reads_per_sec=400, tags_in_report=8)
+    portal = Portal(reads_per_sec=200, tags_in_report=4)
     cable = Cable(portal)
     with running(portal, cable) as do, Reading(cable.port) as reading:
         reading.taking = slow
