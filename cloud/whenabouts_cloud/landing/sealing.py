@@ -19,7 +19,9 @@ CRC_KEY = b"whenabouts.crc"
 NO_CRC = b"0" * 8
 # What stands before the value in the footer: behind the key come, in Thrift's compact protocol, type and length of a text.
 _HEAD = CRC_KEY + b"\x18\x08"
-_CHANGED_MAX = 2  # bytes of it, or bits of a key of JSON, that may have changed: nothing else is so like it by chance
+# Of the name of a checksum so many may have changed: nothing else is so like it by chance.
+_CHANGED_BYTES_MAX = 2  # in a footer
+_CHANGED_BITS_MAX = 2  # in JSON
 _TAIL_BYTES = 8  # the length of the footer, and PAR1
 _JSON_KEY = b',"crc":'
 
@@ -71,7 +73,7 @@ def _value_at(footer: bytes) -> int | None:
         for place, byte in enumerate(_HEAD):
             changed += found[place : place + len(changed)] != byte
         nearest = int(changed.argmin())
-        at = nearest if changed[nearest] <= _CHANGED_MAX else -1
+        at = nearest if changed[nearest] <= _CHANGED_BYTES_MAX else -1
     return None if at < 0 else at + len(_HEAD)
 
 
@@ -108,7 +110,7 @@ def unsealed(data: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("found no JSON object")
     name = next(reversed(value), "")
-    if name != "crc" and _changed_bits(name.encode(), b"crc") <= _CHANGED_MAX:
+    if name != "crc" and _changed_bits(name.encode(), b"crc") <= _CHANGED_BITS_MAX:
         raise ChecksumError("the name of its checksum has changed")
     if value.pop("crc", None) not in (None, zlib.crc32(data[:at])):
         raise ChecksumError("it differs from its checksum")
