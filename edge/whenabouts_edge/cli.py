@@ -32,6 +32,7 @@ from whenabouts_edge.health.doctor import doctor, examine_access, examine_files,
 from whenabouts_edge.health.findings import needs_a_look
 from whenabouts_edge.health.notify import Notifier
 from whenabouts_edge.install.command import install
+from whenabouts_edge.readers.reader_clock import in_words
 from whenabouts_edge.rules.rule_host import RulesFileError
 from whenabouts_edge.store.spool import SpoolError
 from whenabouts_protocol.logs import FORMATS, write_logs
@@ -271,9 +272,9 @@ def _shown(state: dict[str, Any], age_s: float, problems: list[str]) -> list[str
     for name, reader in state["readers"].items():
         damaged = sum(reader.get(c, 0) for c in ("bad_checksum", "bad_byte", "bad_content", "lost_end", "overruns"))
         invalid = f", {reader['invalid']} invalid readings" if reader.get("invalid") else ""
-        lines.append(
-            f"  reader  {name}: {reader['state']}, {reader['readings']} readings, {damaged} damaged frames{invalid}"
-        )
+        clock = f", {in_words(reader)}" if in_words(reader) else ""
+        count = f"{reader['readings']} readings, {damaged} damaged frames"
+        lines.append(f"  reader  {name}: {reader['state']}, {count}{invalid}{clock}")
     for name, there in state.get("presence", {}).items():
         ignored = f", {there['untracked']} reads beyond the limit of tags" if there["untracked"] else ""
         lines.append(

@@ -15,6 +15,7 @@ A dialogue over a connection that keeps the order of messages has also
     fault                  why the connection is of no use any more, in words; then it must be opened again
     complaint              the last complaint of the reader
     takes(frame, place)    False for a tag that the reader kept from an earlier connection, at an unknown time
+    reader_us(frame, place) when the tag was seen, by the reader's own clock; None if it does not say
     falls_behind(empty_us, now_us)
                            True while more comes than can be taken: its tags are only counted
     end(now_us)            asked to end: False once there is nothing to wait for; until then `due` goes on
@@ -51,6 +52,10 @@ class Dialogue:
     def takes(self, frame: "Frame", place: int) -> bool:
         """True if the tag at this place, from 0, among the tags of a good frame was seen in this dialogue."""
         return True
+
+    def reader_us(self, frame: "Frame", place: int) -> "int | None":
+        """When the reader saw the tag at this place, by its own clock, which may be wrong by any time."""
+        return None
 
     def falls_behind(self, empty_us: int, now_us: int) -> bool:
         """True if its answers wait behind more frames than can be taken; empty_us: when last no byte waited."""

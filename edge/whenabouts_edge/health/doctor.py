@@ -18,6 +18,7 @@ from whenabouts_edge.health import access, facts, findings
 from whenabouts_edge.health.findings import Finding
 from whenabouts_edge.install.files import PORT_GROUP, user_of
 from whenabouts_edge.install.plan import UNIT
+from whenabouts_edge.readers.reader_clock import in_words
 
 SHOWN = ("connected", "mqtt", "problem", "troubles")  # of the connection in the status
 
@@ -73,8 +74,8 @@ def examine_network(config: Config, status: dict[str, Any] | None) -> Iterator[F
         if not reader.port.startswith((LLRP, HTTP, MQTT)):
             continue
         if status:
-            state, problem = status["readers"].get(reader.name, ("", ""))
-            state = f"the agent says: {state}" if state else ""
+            state, problem, clock = status["readers"].get(reader.name, ("", "", ""))
+            state = f"the agent says: {', '.join(filter(None, (state, clock)))}" if state else ""
         else:
             problem = facts.llrp_problem(reader.port) if reader.port.startswith(LLRP) else ""
             state = "answers" if reader.port.startswith(LLRP) else ""
@@ -114,7 +115,8 @@ def _agent_status(state_dir: Path) -> dict[str, Any] | None:
     try:
         status = json.loads((state_dir / "status.json").read_text())
         seen = {"pid": int(status["pid"]), "broker": {key: status["broker"][key] for key in SHOWN}}
-        seen["readers"] = {name: (one["state"], one["problem"]) for name, one in status["readers"].items()}
+        readers = status["readers"].items()
+        seen["readers"] = {name: (one["state"], one["problem"], in_words(one)) for name, one in readers}
         return seen if status["running"] and os.path.exists(f"/proc/{seen['pid']}") else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 _ESCAPES = {"\\": r"\\", '"': r"\"", "\n": r"\n"}
-_NOT_COUNTERS = {"state", "problem", "device", "failed", "opened", "opened_ns", "restarts", "readings"}
+_NOT_COUNTERS = {"failed", "opened", "opened_ns", "restarts", "readings", "clock_error_us", "clock_bound_us"}
 
 Sample = tuple[Mapping[str, str], float | int | bool | None]
 
@@ -17,7 +17,6 @@ Sample = tuple[Mapping[str, str], float | int | bool | None]
 def exposition(status: Mapping[str, Any]) -> str:
     """All metrics of one status; the agent writes them every second."""
     spool, broker, clock, readers = (status[part] for part in ("spool", "broker", "clock", "readers"))
-    bound_us = clock["bound_us"]
     families = [
         _one("running", "gauge", "1 while the agent runs; 0 after an orderly end.", status["running"]),
         _one("readings_total", "counter", "Readings stored since the agent began.", status["readings"]),
@@ -36,7 +35,7 @@ def exposition(status: Mapping[str, Any]) -> str:
         _one("broker_certificate_end_seconds", "gauge", "End of the gateway's certificate, Unix time.",
              broker["certificate_end_s"]),
         _one("clock_bounded", "gauge", "1 if the bound of the clock is known.", clock["state"] == "bounded"),
-        _one("clock_bound_seconds", "gauge", "Bound of the clock's error.", None if bound_us is None else bound_us / 1e6),
+        _one("clock_bound_seconds", "gauge", "Bound of the clock's error.", _seconds(clock["bound_us"])),
         _one("clock_steps_total", "counter", "Steps of the clock beyond its bound.", clock["epoch"]),
         _one("clock_undated_readings", "gauge", "Readings that wait until the time is known.", clock["undated"]),
         _one("clock_undated_stored_total", "counter", "Readings stored with stamps of unknown time, after too long a wait.",
@@ -51,10 +50,14 @@ def exposition(status: Mapping[str, Any]) -> str:
                     lambda p: p["entered"]),
         _of_readers("reader_untracked_reads_total", "counter", "Reads of tags beyond those that presence remembers.",
                     status["presence"], lambda p: p["untracked"]),
+        _of_readers("reader_clock_error_seconds", "gauge", "How far the reader's own clock is ahead of UTC.", readers,
+                    lambda reader: _seconds(reader.get("clock_error_us"))),
+        _of_readers("reader_clock_bound_seconds", "gauge", "Bound of that error's error.", readers,
+                    lambda reader: _seconds(reader.get("clock_bound_us"))),
         _family("reader_events_total", "counter", "Frames, and damaged frames by fault.", [
             ({"reader": name, "event": event}, count)
             for name, reader in sorted(readers.items())
-            for event, count in sorted(reader.items()) if event not in _NOT_COUNTERS
+            for event, count in sorted(reader.items()) if isinstance(count, int) and event not in _NOT_COUNTERS
         ]),
     ]  # fmt: skip
     return "".join(families)
@@ -78,6 +81,10 @@ def _family(name: str, kind: str, about: str, samples: Iterable[Sample]) -> str:
 def _labels(labels: Mapping[str, str]) -> str:
     shown = ",".join(f'{key}="{"".join(_ESCAPES.get(c, c) for c in value)}"' for key, value in labels.items())
     return f"{{{shown}}}" if shown else ""
+
+
+def _seconds(us: int | None) -> float | None:
+    return None if us is None else us / 1e6
 
 
 def _number(value: float | int | bool) -> str:

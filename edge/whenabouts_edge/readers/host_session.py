@@ -12,6 +12,7 @@ from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import ReaderConfig
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.readers.port import Chunk
+from whenabouts_edge.readers.reader_clock import ReaderClock
 from whenabouts_edge.readers.session import ReaderSession
 from whenabouts_hardware import READERS
 from whenabouts_protocol.logs import Log
@@ -50,6 +51,7 @@ class HostSession:
         self.left_out = 0  # tags that were only counted, as more came than could be taken
         self._gap: PendingReading | None = None  # of those that no reading has told yet
         self._speaks_us = None if reader.listen_only else facts.speaks_us
+        self.reader_clock = ReaderClock(reader.own.get("clock_ppm"))
         self._site, self._gateway, self._host_us = site, gateway, host_us
         self._name = reader.name
 
@@ -105,7 +107,15 @@ class HostSession:
     def _dated(self, readings: list[PendingReading], clock: ClockSample) -> list[PendingReading]:
         for one in readings:
             date(one, self._site, self._gateway, clock)
+            if one.reader_us is not None:
+                self._narrow(one, one.reader_us)
         return [one for one in readings if self._fits(one)]
+
+    def _narrow(self, one: PendingReading, reader_us: int) -> None:
+        """Compare the reader's clock with a stamp, and narrow the stamp by it where the operator lets it."""
+        if one.stamp is not None and one.stamp[2] != "unbounded":
+            t_min, t_max = self.reader_clock.narrowed(reader_us, one.stamp[0], one.stamp[1])
+            one.stamp = t_min, t_max, one.stamp[2]
 
     def _fits(self, one: PendingReading) -> bool:
         """False for invalid input: a good frame may hold a number, a text or a time that no reading can hold."""

@@ -19,7 +19,7 @@ class PendingReading:
     dated. vclock: the group's vector clock in it. publish: True for a state that is sent to peers once stored.
     checked: True if its fields certainly make a reading. lost: True once it was refused. reading: the reading it
     became, once it has a number. kept: its place on disk while it waits for the clock (`store.waiting`). source:
-    the part that a rule keeps (`rules.evaluate`), which receives its number.
+    the part that a rule keeps (`rules.evaluate`), which receives its number. reader_us: its time by the reader's clock.
     """
 
     site = gateway = ""
@@ -34,6 +34,7 @@ class PendingReading:
     reading: "Reading | None" = None
     kept: "Any" = None
     source: "Any" = None
+    reader_us: "int | None" = None
 
     def __init__(
         self,

@@ -138,9 +138,9 @@ class ReaderSession:
 
     def _seen(self, frame: "Frame", asked_us: "int | None") -> "list[PendingReading]":
         found = self._reader.sightings(frame)
-        seen = [found[place] for place in range(len(found)) if self.dialogue.takes(frame, place)]
-        self.stale += len(found) - len(seen)
-        if not seen:
+        places = [place for place in range(len(found)) if self.dialogue.takes(frame, place)]
+        self.stale += len(found) - len(places)
+        if not places:
             return []
         whole = self._stamper.window(frame.start, frame.end)
         if asked_us is not None and self.dialogue.in_order:
@@ -151,11 +151,16 @@ class ReaderSession:
         if buffered:
             whole = whole[0] - BUFFERED_US, whole[1]
         pending = []
-        for key, attrs, ts_ms, read_count in seen:
+        for place in places:
+            key, attrs, ts_ms, read_count = found[place]
             window = whole
             if not buffered and ts_ms is not None and read_count == 1:
                 window = self._stamper.narrowed(whole, ts_ms)
-            pending.append(PendingReading(self.stream, "tag", window[0], window[1], key, None, None, attrs))
+            one = PendingReading(self.stream, "tag", window[0], window[1], key, None, None, attrs)
+            reader_us = self.dialogue.reader_us(frame, place)
+            if reader_us is not None:
+                one.reader_us = reader_us
+            pending.append(one)
         return pending
 
     def _measured(self, frame: "Frame", observe: "Any") -> "list[PendingReading]":

@@ -201,7 +201,8 @@ class ReaderThread(threading.Thread):
                 self.reader_state.readings += len(readings)
                 self.reader_state.invalid = invalid + host_session.invalid
                 left_out = port.left_out + host_session.left_out
-                self.reader_state.counters = host_session.session.counters | {"left_out": left_out}
+                counters = host_session.session.counters | host_session.reader_clock.counters
+                self.reader_state.counters = counters | {"left_out": left_out}
                 self.reader_state.complaint = host_session.session.complaint
                 clear_us = host_session.session.clear(empty_us)
                 since_us = host_session.scanning_since_us(clear_us)

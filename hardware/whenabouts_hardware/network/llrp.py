@@ -45,6 +45,12 @@ READER = Reader(
         "rf_mode": (0, 65535, "identifier of an RF mode of the reader, as its data sheet names it.", 1002),
         "session": (0, 3, "Gen2 session of the inventory; in 2 and 3 a tag answers once for a long time.", 1),
         "population": (1, 65535, "number of tags to expect in view.", 32),
+        "clock_ppm": (
+            1,
+            1000,
+            "most drift of the reader's clock, if nothing sets or steps it; its times then make stamps narrower.",
+            100,
+        ),
     },
     converse=LlrpDialogue,
 )

@@ -25,8 +25,8 @@ TEXT_BYTES_MAX = 200  # of an error's text that is kept
 class LlrpDecoder(Decoder):
     """Messages of a reader.
 
-    Kinds: tags (field `tags`, one record a tag: epc, rospec, antenna, rssi, count, and first_us, last_us by the reader's
-    UTC), keepalive, event (connection, rospec, antenna, overflow, exception, closed, utc_us, as far as they are in it),
+    Kinds: tags (field `tags`, one record a tag: epc, rospec, antenna, rssi, count, and last_us by the reader's clock, UTC or
+    uptime), keepalive, event (connection, rospec, antenna, overflow, exception, closed, utc_us, as far as they are in it),
     answer (status, text; of capabilities antennas, powers, hop_table), other. All have type and number.
     """
 
@@ -110,7 +110,7 @@ class LlrpDecoder(Decoder):
 
 
 _KEPT = {llrp.TV_ANTENNA: "antenna", llrp.TV_ROSPEC: "rospec"}
-_OWN = {llrp.TV_FIRST_UTC: "first_us", llrp.TV_LAST_UTC: "last_us", llrp.TV_COUNT: "count"}
+_OWN = {llrp.TV_LAST_UTC: "last_us", llrp.TV_LAST_UPTIME: "last_us", llrp.TV_COUNT: "count"}
 _NAMES = {llrp.REPORT: "tags", llrp.KEEPALIVE: "keepalive", llrp.EVENT: "event", llrp.ERROR: "answer"}
 _NAMES.update(dict.fromkeys((llrp.CAPABILITIES, llrp.CONFIG, llrp.CONFIG_SET, llrp.CLOSED), "answer"))
 _NAMES.update({kind + llrp.ANSWER_OF_ROSPEC: "answer" for kind in range(llrp.ADD_ROSPEC, llrp.ENABLE_ROSPEC + 1)})

@@ -7,7 +7,7 @@
 TCP keeps the order of messages but bounds no delay: a cable that is pulled for two seconds delivers reports two seconds
 late. So the dialogue asks a short question again and again. What comes behind its answer was sent after the question:
 `answered_us`, the moment of the newest answered question, bounds the age of every report from below, whatever the network
-does. LLRP has no request for the reader's time, and a clock that nobody can ask is not used for bounds.
+does. LLRP has no request for the reader's time: what its clock says of a tag is handed on, and is no bound.
 
 Readers keep reports for a client that has vanished, and deliver them to the next one. Each connection has an ROSpec with a
 number of its own, so these are told apart: `takes` refuses them, as nothing bounds their time.
@@ -112,6 +112,12 @@ class LlrpDialogue(Dialogue):
         unnamed = self._rospec if self._step == _READING else 0
         own: bool = tags[place].get("rospec", unnamed) == self._rospec
         return own
+
+    def reader_us(self, frame: "Frame", place: int) -> "int | None":
+        """The time of a sighting; none where a report sums several up."""
+        tag: Any = frame.fields["tags"]
+        found: int | None = tag[place].get("last_us") if tag[place]["count"] == 1 else None
+        return found
 
     def falls_behind(self, empty_us: int, now_us: int) -> bool:
         """True from the moment when an answer is late and bytes wait, until it comes."""

@@ -23,13 +23,17 @@ from whenabouts_edge.config.load import parse
 from whenabouts_edge.readers.host_session import Batch
 from whenabouts_edge.readers.thread import Pace, ReaderThread
 
-CLOCK = ClockSample(0, 0, 0, "bounded")
 WAIT_S = 20.0
 
 
 def now_us() -> int:
     """The host's clock, which stamps count in."""
     return time.monotonic_ns() // 1000
+
+
+def host_clock() -> ClockSample:
+    """UTC is the host's clock."""
+    return ClockSample(now_us(), 0, 0, "bounded")
 
 
 class Portal(LLRPEmulator):
@@ -152,7 +156,7 @@ class Reading:
         self._changed = threading.Condition()
         [reader] = parse(table).readers
         pace = {"reopen_us": (50_000, 200_000), **pace}
-        self.thread = ReaderThread(reader, "s", "g", lambda ns: ns // 1000, lambda: CLOCK, self._take, Pace(**pace))
+        self.thread = ReaderThread(reader, "s", "g", lambda ns: ns // 1000, host_clock, self._take, Pace(**pace))
 
     def _take(self, batch: Batch) -> None:
         self.taking(batch)

@@ -400,7 +400,7 @@ def test_readers_on_the_network_are_asked_or_the_agent_is(tmp_path):
             assert held.fix
     [gone, _] = examine_network(config, None)
     assert "nobody listens there" in gone.found
-    status = {"readers": {"p": ("lost", "found no answer"), "d": ("reading", "")}}
+    status = {"readers": {"p": ("lost", "found no answer", ""), "d": ("reading", "", "its clock is 1.000 s behind")}}
     [lost, reads] = examine_network(config, status)
     assert (lost.found, lost.fine) == ("found no answer", False)
-    assert (reads.found, reads.fine) == ("mqtt://readers/d, the agent says: reading", True)
+    assert (reads.found, reads.fine) == ("mqtt://readers/d, the agent says: reading, its clock is 1.000 s behind", True)

@@ -3,6 +3,7 @@ reader's clock and the network do."""
 
 import logging
 import socket
+import statistics
 import threading
 import time
 
@@ -116,8 +117,32 @@ def test_a_clock_that_jumps_moves_no_stamp(error_us):
         portal.error_us = 946_684_800_000_000 - 1_795_000_000_000_000 if error_us is None else error_us
         count = len(reading.readings)
         reading.wait("after", lambda: len(reading.readings) > count + 60)
+        seen = portal.error_us not in (300_000, -300_000)  # a step within the bounds shows nowhere
+        assert reading.thread.reader_state.counters["clock_steps"] in ((1,) if seen else (0, 1))
     assert true_in_all(portal, reading.readings)
     assert max(one.width_us for one in reading.readings) < 1_500_000
+
+
+def ahead_us(portal):
+    """How far the emulator's clock is ahead of the host's, in which stamps count here."""
+    return time.time_ns() // 1000 + portal.error_us - now_us()
+
+
+def test_a_clock_that_nothing_steps_makes_stamps_narrower_if_the_operator_says_so():
+    """Its error is measured to a part of a stamp, and the status tells it."""
+    portal = Portal()
+    portal.error_us = -86_400_000_000
+    with running(portal), Reading(portal.port, "latency_us = 20000\nclock_ppm = 200\n") as reading:
+        reading.wait("readings", lambda: len(reading.readings) > 300)
+        said = reading.thread.reader_state.status()
+    error_us, bound_us = said["clock_error_us"], said["clock_bound_us"]
+    assert abs(error_us - ahead_us(portal)) <= bound_us < 60_000
+    widths = []
+    for one in reading.readings:
+        t_min, t_max, _ = one.stamp
+        assert t_min <= portal.seen[one.key][0] <= t_max
+        widths.append(t_max - t_min)
+    assert max(widths[200:]) < statistics.median(one.width_us for one in reading.readings)
 
 
 def test_a_network_that_stalls_makes_stamps_wide_and_keeps_them_true():

@@ -5,6 +5,7 @@ import re
 
 from whenabouts_edge.health.metrics import exposition
 from whenabouts_edge.health.status import StatusFiles
+from whenabouts_edge.readers.thread import ReaderState
 
 STATUS = {
     "running": True,
@@ -17,8 +18,10 @@ STATUS = {
     "clock": {"state": "bounded", "bound_us": 1_500, "epoch": 0, "undated": 4, "never_dated": 5},
     "presence": {"dock": {"present": 2, "entered": 9, "left": 7, "absent": 0, "untracked": 3, "hurried": 0, "late": 0}},
     "readers": {
-        "dock": {"state": "reading", "problem": "", "opened": 1, "opened_ns": 9, "restarts": 0, "readings": 60, "ok": 61},
-        'odd"\\\n': {"state": "lost", "problem": "gone", "opened": 2, "opened_ns": 9, "restarts": 1, "readings": 10},
+        "dock": ReaderState("reading", opened=1, readings=60, counters={
+            "ok": 61, "clock_error_us": -2_500_000, "clock_bound_us": 80_000, "clock_steps": 3,
+        }).status(),
+        'odd"\\\n': ReaderState("lost", "gone", "odd \"words\"", opened=2, restarts=1, readings=10).status(),
     },
 }  # fmt: skip
 SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z]+="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (-?[0-9.e+-]+)')
@@ -51,6 +54,9 @@ def test_values_are_those_of_the_status_in_base_units():
     assert values["broker_certificate_end_seconds", ""] == 1_800_000_000
     assert values["reader_reading", 'reader="dock"'] == 1
     assert values["reader_events_total", 'reader="dock",event="ok"'] == 61
+    assert values["reader_clock_error_seconds", 'reader="dock"'] == -2.5
+    assert values["reader_clock_bound_seconds", 'reader="dock"'] == 0.08
+    assert values["reader_events_total", 'reader="dock",event="clock_steps"'] == 3
     assert values["reader_present_tags", 'reader="dock"'] == 2
     assert values["reader_untracked_reads_total", 'reader="dock"'] == 3
     assert values["reader_restarts_total", r'reader="odd\"\\\n"'] == 1

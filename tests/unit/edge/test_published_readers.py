@@ -11,7 +11,7 @@ import pytest
 import requests
 from paho.mqtt.enums import CallbackAPIVersion
 
-from support.edge.llrp import CLOCK, WAIT_S
+from support.edge.llrp import WAIT_S, host_clock
 from support.edge.posting import EPC, impinj, now_us, text, zebra
 from whenabouts_edge.config.load import parse
 from whenabouts_edge.readers.http_listener import CONNECTIONS_MAX, HttpListener
@@ -32,7 +32,7 @@ class Listening:
         [reader] = parse(head + lines).readers
         self.batches, self._changed = [], threading.Condition()
         pace = Pace(reopen_us=(50_000, 200_000))
-        self.thread = ReaderThread(reader, "s", "g", lambda ns: ns // 1000, lambda: CLOCK, self._take, pace)
+        self.thread = ReaderThread(reader, "s", "g", lambda ns: ns // 1000, host_clock, self._take, pace)
 
     def _take(self, batch):
         with self._changed:
