@@ -84,7 +84,7 @@ class Agent:
         self._status_files = StatusFiles(config.state_dir, config.metrics_file)
         self._clear_us: dict[str, int] = {}
         self._presence = {
-            thread.reader.name: PresenceHost(thread.reader.presence, site, gateway, thread.reach_us)
+            thread.reader.name: PresenceHost(thread.reader.presence, site, gateway, thread.reach_us, spool.boot)
             for thread in self._reader_threads
             if thread.reader.presence
         }

@@ -1,9 +1,9 @@
 """Presence of tags at one reader of an agent, as pending readings of a separate stream.
 
 An enter is a reading of kind `tag`; a leave and the absence of an expected tag are readings of kind `absent`; `value`
-names which of the three. Enter and leave of a visit carry its number in `visit`. A leave has the `reads` of the visit
-and the bounds of its length by the gateway's own clock, which are narrower than the difference of two stamps: no step
-of UTC is in them.
+names which of the three. Enter and leave of a visit carry its number in `visit`, which no other start of the agent gives: a
+reading that waits for UTC may be stored by the next one. A leave has the `reads` of the visit and the bounds of its length
+by the gateway's own clock, which are narrower than the difference of two stamps: no step of UTC is in them.
 """
 
 from whenabouts_edge.clock import ASSUMED_DRIFT_PPM, ClockSample
@@ -11,14 +11,18 @@ from whenabouts_edge.config.settings import PresenceConfig
 from whenabouts_edge.readers.host_session import Batch, date
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.readers.visits import ENTER, Change, Visits
+from whenabouts_edge.store.spool import BOOT_RANDOM_BITS
 
 
 class PresenceHost:
-    """Presence at one reader. reach_us: most that a frame can be stamped before the arrival of its first byte."""
+    """Presence at one reader. reach_us: most that a frame can be stamped before the arrival of its first byte. boot: of this
+    start of the agent.
+    """
 
-    def __init__(self, config: PresenceConfig, site: str, gateway: str, reach_us: int) -> None:
+    def __init__(self, config: PresenceConfig, site: str, gateway: str, reach_us: int, boot: int) -> None:
         self._config, self._site, self._gateway, self._reach_us = config, site, gateway, reach_us
         self._visits = Visits(config.leave_ms * 1000, config.expected)
+        self._first_visit = boot >> BOOT_RANDOM_BITS << BOOT_RANDOM_BITS
         self.entered = 0
         self.left = 0
         self.absent = 0
@@ -60,7 +64,7 @@ class PresenceHost:
     def _reading(self, change: Change, clock: ClockSample) -> PendingReading:
         attrs: dict[str, int | float | str | bool] = {}
         if change.visit is not None:
-            attrs["visit"] = change.visit
+            attrs["visit"] = self._first_visit + change.visit
         if change.stay_us is not None:
             least_us, most_us = change.stay_us
             attrs |= {"reads": change.reads, "stay_min_us": least_us - _drift_us(least_us)}

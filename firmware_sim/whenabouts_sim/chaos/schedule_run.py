@@ -31,6 +31,7 @@ from whenabouts_sim.chaos.checks.promises import broken_promises
 from whenabouts_sim.chaos.checks.results import broken_results, read_told
 from whenabouts_sim.chaos.checks.together import broken_verdicts, presences
 from whenabouts_sim.chaos.checks.vector_clocks import broken_clocks
+from whenabouts_sim.chaos.checks.visits import broken_visits
 from whenabouts_sim.chaos.checks.well import well_spans
 from whenabouts_sim.chaos.disturbances import Disturbances
 from whenabouts_sim.chaos.machine.clock import BEGIN_NS, VirtualTime, taken_over
@@ -192,6 +193,9 @@ class _Run:
         said = [one for one in self._heartbeats if (one.site, one.gateway) not in rotten_spools]
         self.outcome.broken += [Broken("promises", text) for text in broken_promises(landed, said)]
         self.outcome.broken += [Broken("clocks", text) for text in broken_clocks(landed)]
+        grouped = [(one.site, one.name) for one in self.schedule.gateways if one.group]
+        visits = broken_visits(grouped, self.schedule.sightings, landed, self._lives(), rotten_spools)
+        self.outcome.broken += [Broken("visits", text) for text in visits]
         for one in self._job.rules:
             told = read_told(self._job.out / one.name, one)
             all_ends = ends_of_batches(self._job.out / one.name)

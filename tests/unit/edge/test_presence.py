@@ -37,12 +37,12 @@ def test_a_visit_is_two_readings_with_the_clocks_of_its_reads():
     """
     reads   1 s  2 s                 left 2 s .. 2 s + 1 s + 10 us, found when that is clear, which is reach_us behind
     """
-    host = PresenceHost(PresenceConfig("dock/presence", 1000, ("X",)), "hall", "gw", 500)
+    host = PresenceHost(PresenceConfig("dock/presence", 1000, ("X",)), "hall", "gw", 500, 3 << 32 | 77)
     reads = [read("A", S, (3,)), read(None, S), read("A", 2 * S, (4,))]
     [enter], gone = host.through(Batch(reads, 2 * S + 501, 0, 2 * S + 501), CLOCK)
     first = enter.numbered(1, 0)
     assert (first.stream, first.kind, first.key, first.value, first.attrs) == (
-        "dock/presence", "tag", "A", "enter", {"visit": 0})  # fmt: skip
+        "dock/presence", "tag", "A", "enter", {"visit": 3 << 32})  # fmt: skip
     assert (first.t_min, first.t_max, first.vclock) == (*utc(S, S + 10), (3,))
     [absent] = [one.numbered(1, 1) for one in gone]
     assert (absent.kind, absent.key, absent.value, absent.vclock) == ("absent", "X", "absent", ())
@@ -53,14 +53,14 @@ def test_a_visit_is_two_readings_with_the_clocks_of_its_reads():
     assert (last.kind, last.key, last.value, last.vclock) == ("absent", "A", "leave", (4,))
     assert (last.t_min, last.t_max) == utc(2 * S, 3 * S + 10)
     # 50 ppm of drift: one second less ten may be fifty microseconds shorter, two and ten a hundred and one longer.
-    assert last.attrs == {"visit": 0, "reads": 2, "stay_min_us": S - 10 - 50, "stay_max_us": 2 * S + 10 + 101}
+    assert last.attrs == {"visit": 3 << 32, "reads": 2, "stay_min_us": S - 10 - 50, "stay_max_us": 2 * S + 10 + 101}
     assert host.status() == {
         "present": 0, "entered": 1, "left": 1, "absent": 1, "untracked": 0, "hurried": 0, "late": 0}  # fmt: skip
 
 
 def test_what_waits_is_reported_at_the_end_and_who_is_there_has_not_left():
     """A read that waits for its order enters its tag."""
-    host = PresenceHost(PresenceConfig("p", 1000), "hall", "gw", 5 * S)
+    host = PresenceHost(PresenceConfig("p", 1000), "hall", "gw", 5 * S, 1 << 32)
     assert host.through(Batch([read("A", S)], 2 * S, 0, 2 * S), CLOCK) == ([], [])
     [enter], gone = host.finish(CLOCK)
     assert (enter.key, gone) == ("A", [])

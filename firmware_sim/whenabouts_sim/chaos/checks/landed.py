@@ -15,6 +15,7 @@ from whenabouts_cloud.landing.layout import FRONTIER, PART, numbers_of
 from whenabouts_sim.chaos.parts.landing_files import FileId, frontier_files
 
 COLUMNS = ["site", "gateway", "boot", "seq", "stream", "kind", "key", "t_min", "t_max", "value", "attrs", "vclock"]
+ENTER = '"enter"'  # value of a visit's begin
 Id = tuple[str, str, int, int]
 """Identity of a reading: site, gateway, boot, number."""
 

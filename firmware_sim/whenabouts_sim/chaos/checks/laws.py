@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from whenabouts_sim.chaos.checks.landed import Id, Landed, LandedReading
+from whenabouts_sim.chaos.checks.landed import ENTER, Id, Landed, LandedReading
 from whenabouts_sim.chaos.parts.landing_files import FileId
 from whenabouts_sim.chaos.schedule.schedule import Schedule, stream_of
 from whenabouts_sim.world.clocks import EPOCH_US
@@ -46,7 +46,7 @@ def _stamps(schedule: Schedule, landed: Landed, rotten: Collection[tuple[str, ..
         true_us[stream_of(sighting.reader), sighting.key].append(EPOCH_US + sighting.true_us)
     seen: Counter[tuple[str, str]] = Counter()
     for one in landed.readings:
-        if one.kind != "tag":
+        if one.kind != "tag" or one.value == ENTER:  # visits have a law of their own
             continue
         place = one.stream, one.key or ""
         seen[place] += (one.site, one.gateway) not in rotten

@@ -30,6 +30,11 @@ def badge_of(gateway: str) -> str:
     return f"badge{gateway.rpartition('-')[2]}"
 
 
+def presence_stream(reader: str) -> str:
+    """The stream of visits at a reader."""
+    return f"{reader}/presence"
+
+
 def badge_key(gateway: str) -> str:
     """The key of that badge."""
     return f"BA{int(gateway.rpartition('-')[2]):08X}"
@@ -39,7 +44,8 @@ def badge_key(gateway: str) -> str:
 class GatewayPlan:
     """What a gateway is. readers: name and stream of each. disk_s, threads_s: the most that these make others wait.
 
-    group: its members as site/name, if it is in one; it watches the badge that lies on its reader `badge_of(name)`.
+    group: its members as site/name, if it is in one; it watches the badge that lies on its reader `badge_of(name)`, and
+    tells its visits.
     spool_bytes: the limit of its spool; 0 for the usual one, which no schedule reaches.
     """
 
@@ -71,6 +77,8 @@ class GatewayPlan:
             text += f"leave_ms = {LEAVE_MS}\n"
         for name, stream in self.readers:
             text += f'[[reader]]\nname = "{name}"\nkind = "rdm6300"\nport = "chaos://{name}"\nstream = "{stream}"\n'
+            if name == badge_of(self.name):
+                text += f'leave_ms = {LEAVE_MS}\npresence_stream = "{presence_stream(name)}"\n'
         return text
 
 

@@ -1,0 +1,115 @@
+"""The law of visits: what a reader's presence tells of its badge is what the badge did.
+
+A visit begins with a read and ends with the first pause of LEAVE_MS. So an enter's stamp holds a sighting, a leave's stamp
+one before such a pause, and while an agent is well each visit is told.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from whenabouts_sim.chaos.checks.landed import ENTER, Landed, LandedReading
+from whenabouts_sim.chaos.checks.well import Spans
+from whenabouts_sim.chaos.parts.gateway_part import LEAVE_MS, badge_of, presence_stream
+from whenabouts_sim.world.clocks import EPOCH_US
+from whenabouts_sim.world.world import Sighting
+
+LEAVE_US = LEAVE_MS * 1000
+SURELY_US = LEAVE_US * 6 // 5  # a gateway's clock may be slewed by a twelfth
+LEAVE = '"leave"'
+BEFORE_US, AFTER_US = 500_000, 2_000_000  # a visit is told if its agent has run and runs for so long
+
+
+def broken_visits(
+    gateways: Sequence[tuple[str, str]],
+    sightings: Sequence[Sighting],
+    landed: Landed,
+    lives: Mapping[str, Spans],
+    rotten: Collection[tuple[str, ...]],
+) -> Iterator[str]:
+    """Visits that did not happen, and those that are missing. gateways: site and name, each with a badge on a reader of its
+    own. lives: by reader, when its agent surely could store. rotten: gateways that may have forgotten what they sent.
+    """
+    for site, gateway in gateways:
+        reader, stream = badge_of(gateway), presence_stream(badge_of(gateway))
+        times = sorted(EPOCH_US + one.true_us for one in sightings if one.reader == reader)
+        ends = _ends(times)
+        told = [one for one in landed.readings if one.stream == stream]
+        reads = [one for one in landed.readings if one.stream == f"{reader}/tags"]
+        visits = [one for one in told if one.kind != "gap"]
+        for one in visits:
+            yield from _false(one, times, ends)
+        if (site, gateway) not in rotten:
+            is_whole = len(visits) == len(told)  # else a gap reading counts what the spool refused
+            yield from _unordered(visits, times, is_whole)
+            if is_whole:
+                yield from _missing(stream, _pauses(times, reads), visits, lives[reader])
+
+
+def _ends(times: Sequence[int]) -> list[int]:
+    """The sightings before a pause, and the last."""
+    return [one for one, following in pairwise(times) if following - one > LEAVE_US] + list(times[-1:])
+
+
+def _false(one: LandedReading, times: Sequence[int], ends: Sequence[int]) -> Iterator[str]:
+    wanted, what = (times, "sighting") if one.value == ENTER else (ends, "last sighting before a pause")
+    if not any(one.t_min <= at_us <= one.t_max for at_us in wanted):
+        yield f"{one.value} of {one.stream} in [{one.t_min}, {one.t_max}] holds no {what} of its badge"
+
+
+def _unordered(visits: Sequence[LandedReading], times: Sequence[int], is_whole: bool) -> Iterator[str]:
+    """Each visit begins once and ends at most once, later, and its length and its reads fit to its ends."""
+    begun: dict[int, LandedReading] = {}
+    counts = Counter((_attrs(one)["visit"], one.value) for one in visits)
+    for (visit, value), count in counts.items():
+        if count > 1:
+            yield f"{value} of visit {visit} was told {count} times"
+    for one in sorted(visits, key=lambda one: (one.boot, one.seq)):
+        visit = _attrs(one)["visit"]
+        if one.value == ENTER:
+            begun[visit] = one
+        elif visit in begun:
+            if not _fit(begun[visit], one, times):
+                yield f"leave of visit {visit} of {one.stream} does not fit to its enter: {_attrs(one)}"
+        elif is_whole:
+            yield f"leave of visit {visit} of {one.stream} was told, and no enter before"
+
+
+def _fit(enter: LandedReading, leave: LandedReading, times: Sequence[int]) -> bool:
+    said = _attrs(leave)
+    lengths = [
+        end_us - begin_us
+        for begin_us in times
+        for end_us in times
+        if enter.t_min <= begin_us <= enter.t_max and leave.t_min <= end_us <= leave.t_max
+    ]
+    most_reads = sum(enter.t_min <= at_us <= leave.t_max for at_us in times)
+    is_long = any(said["stay_min_us"] <= length_us <= said["stay_max_us"] for length_us in lengths)
+    return is_long and 1 <= said["reads"] <= most_reads
+
+
+def _pauses(times: Sequence[int], reads: Sequence[LandedReading]) -> Iterator[tuple[int, int]]:
+    """Sightings on both sides of each pause that stamps do not leave open, however the gateway's clock was slewed."""
+    stamps = [[one for one in reads if one.kind == "tag" and one.t_min <= at_us <= one.t_max] for at_us in times]
+    for (one, before), (following, after) in pairwise(zip(times, stamps, strict=True)):
+        ended_us, begun_us = max((x.t_max for x in before), default=0), min((x.t_min for x in after), default=0)
+        if ended_us and begun_us - ended_us > SURELY_US:
+            yield one, following
+
+
+def _missing(
+    stream: str, pauses: Iterable[tuple[int, int]], visits: Sequence[LandedReading], lives: Spans
+) -> Iterator[str]:
+    for pause in pauses:
+        if not any(since + BEFORE_US <= pause[0] and pause[1] <= until - AFTER_US for since, until in lives):
+            continue
+        for value, at_us in zip((LEAVE, ENTER), pause, strict=True):
+            if not any(one.value == value and one.t_min <= at_us <= one.t_max for one in visits):
+                yield f"{value} of {stream} at {at_us} was not told, though its agent was well"
+
+
+def _attrs(one: LandedReading) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(one.attrs or "{}")
+    return found
