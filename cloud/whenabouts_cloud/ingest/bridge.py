@@ -34,7 +34,7 @@ from whenabouts_protocol import (
     parse_topic,
 )  # fmt: skip
 from whenabouts_protocol.logs import Log
-from whenabouts_protocol.messages.compiled_rule import decode_rules
+from whenabouts_protocol.messages.compiled_rule import DERIVED_PREFIX, decode_rules
 
 MAX_RECENT = 100_000  # contents remembered to distinguish a repeat from a conflict
 MAX_ACK_BOOTS = 16  # newest boots that an acknowledgement names
@@ -261,6 +261,8 @@ class Bridge:
             return readings
         others = [r for r in readings if r.stream in refused]
         text = f"{'/'.join(origin)} may not publish {min(refused)!r}; not taken: {_shown(others)}"
+        if min(refused).startswith(DERIVED_PREFIX):
+            text += "; send it the rule with `whenabouts-cloud publish`, or name the stream in the file of gateways"
         self._bury(topic, payload, "stream", text)
         return [r for r in readings if r.stream not in refused]
 

@@ -6,7 +6,8 @@ The file is JSON, `whenabouts-cloud enrol` writes it:
                   "warehouse/dock-2": {"streams": null}}}
 
 Patterns have the wildcards of STREAM ... FROM; without patterns (null) a gateway may publish any stream. A stream derived by
-a rule, `$rule/...`, may be published by gateways that were sent that rule, whatever the file says.
+a rule, `$rule/...`, may be published by gateways that were sent that rule, whatever the file says, and by those of which a
+pattern of the file names it: they have the rule from a file of their own.
 """
 
 import json
@@ -83,10 +84,11 @@ class Owners:
 
     def may_publish(self, origin: Gateway, stream: str) -> bool:
         """True if a gateway may publish a stream."""
-        if stream.startswith(DERIVED_PREFIX):
-            return stream in self._sent.get(origin, ())
         entry = None if self._file is None else self._file.get("/".join(origin))
-        return entry is None or entry.streams is None or entry.streams.fullmatch(stream) is not None
+        patterns = None if entry is None else entry.streams
+        if patterns is None:
+            return not stream.startswith(DERIVED_PREFIX) or stream in self._sent.get(origin, ())
+        return patterns.fullmatch(stream) is not None or stream in self._sent.get(origin, ())
 
 
 class OwnersFile:

@@ -22,6 +22,7 @@ from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_edge.uplink import outbox
 from whenabouts_protocol import Heartbeat, WireError, decode_ack, decode_heartbeat
 from whenabouts_sim.chaos.checks.damage import broken_damage, broken_results_damage
+from whenabouts_sim.chaos.checks.derived import broken_derived
 from whenabouts_sim.chaos.checks.kept import broken_kept, kept_of
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, latest, newest_numbers, read_landing
 from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, ends_of_batches, steps_of
@@ -132,7 +133,7 @@ class _Run:
     async def _all(self) -> None:
         self._cloud = Machine(CLOUD, self._disks.add(CLOUD), self._loop.now_ns)
         folder, schedule = self._cloud.disk.root / "landing", self.schedule
-        if schedule.liar:
+        if schedule.has_owners:
             self._write_gateways_file()
         for ingest in schedule.ingests:
             place = folder / f"{PART}{ingest.part}" if ingest.part else folder
@@ -193,6 +194,8 @@ class _Run:
         said = [one for one in self._heartbeats if (one.site, one.gateway) not in rotten_spools]
         self.outcome.broken += [Broken("promises", text) for text in broken_promises(landed, said)]
         self.outcome.broken += [Broken("clocks", text) for text in broken_clocks(landed)]
+        pairs = broken_derived(self.schedule.gateways, landed, self._lives(), rotten_spools)
+        self.outcome.broken += [Broken("derived", text) for text in pairs]
         grouped = [(one.site, one.name) for one in self.schedule.gateways if one.group]
         visits = broken_visits(grouped, self.schedule.sightings, landed, self._lives(), rotten_spools)
         self.outcome.broken += [Broken("visits", text) for text in visits]
@@ -227,8 +230,8 @@ class _Run:
     # A liar among the gateways, and the next version of the wire.
 
     def _owners(self) -> Owners | None:
-        """Who may publish what, if there is a liar."""
-        if not self.schedule.liar:
+        """Who may publish what, if the schedule has a file of it."""
+        if not self.schedule.has_owners:
             return None
         return Owners(read_owners(self._gateways_file))
 
@@ -238,9 +241,10 @@ class _Run:
 
     def _write_gateways_file(self) -> None:
         of: dict[str, dict[str, list[str] | None]] = {
-            f"{one.site}/{one.name}": {"streams": None} for one in self.schedule.gateways
+            f"{one.site}/{one.name}": {"streams": one.streams} for one in self.schedule.gateways
         }
-        of[f"{self.schedule.liar}/{liar.NAME}"] = {"streams": [liar.STREAM]}
+        if self.schedule.liar:
+            of[f"{self.schedule.liar}/{liar.NAME}"] = {"streams": [liar.STREAM]}
         self._gateways_file.write_text(json.dumps({"gateways": of}))
 
     def _start_liar(self, site: str) -> None:

@@ -432,6 +432,21 @@ def test_derived_streams_land_only_from_gateways_that_were_sent_the_rule():
         assert identities(folder) == [("g1", 0, 0), ("g1", 0, 1)]
 
 
+def test_a_derived_stream_lands_from_a_gateway_of_which_the_file_names_it(tmp_path):
+    """It has the rule from its own rules_file. A pattern that begins with a wildcard names none."""
+    with quick_folder() as folder:
+        bridge = Bridge(Landing(folder), lambda: NOW_US, owned(tmp_path, ["#", "$rule/near"]))
+        for number, stream in enumerate(("dock/tags", "$rule/near", "$rule/other")):
+            derived = reading("g1", 0, number)
+            derived.stream = stream
+            bridge.take(at("g1"), encode_batch([derived]), number)
+        bridge.flush()
+        assert bridge.dead_letters() == {"stream": 1}
+        assert identities(folder) == [("g1", 0, 0), ("g1", 0, 1)]
+        [letter] = letters(folder)
+        assert "whenabouts-cloud publish" in letter["text"]
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"gateways": {"a/b": 5}}', '{"gateways": {"a/b": {"streams": "x"}}}',
                                   '{"gateways": {"a/b": {"revoked": 1}}}'])  # fmt: skip
 def test_a_file_of_gateways_that_cannot_be_used_is_named(tmp_path, text, caplog):

@@ -15,7 +15,7 @@ from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine, Process
 from whenabouts_sim.chaos.network.broker_model import Broker
 from whenabouts_sim.chaos.network.gateway_client import maker
-from whenabouts_sim.chaos.parts.job_rules import GROUP, STATE, state_stream
+from whenabouts_sim.chaos.parts.job_rules import GROUP, NEAR_STREAM, STATE, near_file, state_stream
 from whenabouts_sim.chaos.parts.part import Part
 from whenabouts_sim.chaos.parts.serial_line import ReaderTask, SerialLine
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan, WrongClock
@@ -46,7 +46,8 @@ class GatewayPlan:
 
     group: its members as site/name, if it is in one; it watches the badge that lies on its reader `badge_of(name)`, and
     tells its visits.
-    spool_bytes: the limit of its spool; 0 for the usual one, which no schedule reaches.
+    spool_bytes: the limit of its spool; 0 for the usual one, which no schedule reaches. near: distance in ms and percent of
+    the rule that it runs itself, if it runs one.
     """
 
     site: str
@@ -61,13 +62,21 @@ class GatewayPlan:
     threads_s: float = 0.0
     group: tuple[str, ...] = ()
     spool_bytes: int = 0
+    near: tuple[int, int] | None = None
 
-    def configuration(self, state: Path) -> str:
-        """The configuration file."""
+    @property
+    def streams(self) -> list[str] | None:
+        """Patterns of what it may publish, None for all: those that a rule of its own derives must be named."""
+        return None if self.near is None else ["#", NEAR_STREAM]
+
+    def configuration(self, state: Path, rules: Path | None = None) -> str:
+        """The configuration file. rules: the file of its own rules."""
         text = (
             f'site = "{self.site}"\ngateway = "{self.name}"\nstate_dir = "{state}"\n[broker]\nresend_s = {self.resend_s}\n'
             f"[spool]\ncommit_ms = {self.commit_ms}\n[heartbeat]\nevery_ms = {self.heartbeat_ms}\n"
         )
+        if rules is not None:
+            text = f'rules_file = "{rules}"\n' + text
         if self.group:
             members = ", ".join(f'"{one}"' for one in self.group)
             text += f'[group]\nname = "{GROUP}"\nmembers = [{members}]\nstream = "{state_stream(self.name)}"\n'
@@ -95,7 +104,11 @@ class Gateway(Part):
         self.plan = plan
         self._clock, self._broker = clock, broker
         self._lines = {f"chaos://{name}": SerialLine(core, clock, loop) for name, core in readers.items()}
-        config = parse(plan.configuration(machine.disk.root / "state"))
+        rules = None
+        if plan.near is not None:
+            rules = machine.disk.root.with_suffix(".rules")
+            rules.write_bytes(near_file(plan.site, plan.name, *plan.near))
+        config = parse(plan.configuration(machine.disk.root / "state", rules))
         self._config = replace(config, spool_limit_bytes=plan.spool_bytes) if plan.spool_bytes else config
         self.agent: Agent | None = None
         self.lives: list[list[int]] = []

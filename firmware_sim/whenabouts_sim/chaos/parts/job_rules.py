@@ -1,4 +1,4 @@
-"""The rules of the simulated jobs, and the engine of each."""
+"""The rules of the simulated jobs, and the engine of each; the rule that gateways run themselves."""
 
 import functools
 from typing import Any
@@ -9,9 +9,12 @@ from whenabouts_cloud.jobs.engines.engine import EngineJob
 from whenabouts_cloud.jobs.engines.latwin import LATWIN
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule
 from whenabouts_cloud.rules.parse import parse_rules
+from whenabouts_cloud.rules.placement import GatewayStream, compile_rules, place
+from whenabouts_protocol.messages.compiled_rule import DERIVED_PREFIX, encode_rules
 
 PAIRS, MATCHES, TOGETHER = "handover", "unpaid", "staffed"
 GROUP, STATE = "staff", "present"
+NEAR_STREAM = f"{DERIVED_PREFIX}near"
 LENGTH_MS = 1500  # of the longest stamp while UTC is known
 
 
@@ -40,6 +43,25 @@ def rule(name: str, distance_ms: int, percent: int, delay_ms: int, gateways: tup
         + f"RULE {TOGETHER}\n  DEFINITELY {' AND '.join(f'{one}.{STATE}' for one in states)}\n  WINDOW 4 IN GROUP {GROUP}\n",
     }[name]
     return parse_rules(text).rules[0]
+
+
+@functools.lru_cache(maxsize=64)
+def near_rule(distance_ms: int, percent: int) -> CorrelateRule:
+    """The rule of a gateway: goods that came from a dock to a door of its own."""
+    length = f"DELAY 1 s LENGTH 0 us .. {LENGTH_MS} ms"
+    text = (
+        f'STREAM dock FROM "dock/tags" {length}\nSTREAM door FROM "door/tags" {length}\n'
+        f"RULE near CORRELATE dock AS a, door AS b\n"
+        f"  WHERE |@a - @b| <= {distance_ms} ms OVER {percent} % AND a.key = b.key\n"
+    )
+    return parse_rules(text).correlate_rules[0]
+
+
+def near_file(site: str, gateway: str, distance_ms: int, percent: int) -> bytes:
+    """The file of that rule, as a gateway reads it."""
+    streams = [GatewayStream(f"{one}/tags", gateway, site, 0) for one in ("dock", "door")]
+    placements = place([near_rule(distance_ms, percent)], streams)
+    return encode_rules(site, gateway, compile_rules(placements, site, gateway))
 
 
 def engine_of(one: Rule) -> EngineJob[Any]:

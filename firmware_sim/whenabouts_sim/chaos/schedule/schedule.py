@@ -20,6 +20,7 @@ SITES = ("hall", "shop")
 SPACING_US = RDM_REPEAT_US + 1000
 DRIFT_PPM = 50  # the most that the product assumes
 PART_GROUPED, PART_LYING = 0.3, 0.25  # of schedules: with a group of gateways, with a liar
+PART_RULES = 0.7  # of gateways with both streams of their own rule
 PART_SMALL = 0.15  # of gateways: with a spool that has room for a few messages
 
 
@@ -72,6 +73,11 @@ class Schedule:
     snapshot_every: int = 0
 
     @property
+    def has_owners(self) -> bool:
+        """True if the ingests have a file that says who may publish what."""
+        return bool(self.liar) or any(one.near for one in self.gateways)
+
+    @property
     def calm_us(self) -> int:
         """When events and faults have ended."""
         return max([self.active_us, *(fault.end_us for fault in self.faults)])
@@ -117,7 +123,7 @@ def draw(seed: int) -> Schedule:
     trigger_s, shards = chance.choice((1.0, 2.0, 2.0)), chance.choice((1, 1, 1, 2))
     liar = chance.choice(SITES) if chance.random() < PART_LYING else ""
     small = Random(f"small/{seed}")
-    gateways = _with_small_spools(small, gateways)
+    gateways = _with_rules(Random(f"near/{seed}"), _with_small_spools(small, gateways))
     return Schedule(
         seed, gateways, sightings, faults, tuple(range(len(faults))), active_us, rules, trigger_s, shards, ingests, liar,
         small.choice((0, 0, 0, 5)), small.choice((0, 2, 5)),
@@ -155,6 +161,16 @@ def _with_small_spools(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tup
     """Some gateways with a spool that is soon full, so that it refuses readings."""
     return tuple(
         replace(one, spool_bytes=chance.choice((400, 1000, 3000))) if chance.random() < PART_SMALL else one
+        for one in gateways
+    )
+
+
+def _with_rules(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
+    """A rule of its own for each gateway that has both of its streams, but some."""
+    return tuple(
+        replace(one, near=(chance.choice((300, 1000, 2000)), chance.choice((10, 50, 100))))
+        if {"dock/tags", "door/tags"} <= {stream for _, stream in one.readers} and chance.random() < PART_RULES
+        else one
         for one in gateways
     )
 

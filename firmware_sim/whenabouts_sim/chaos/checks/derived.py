@@ -1,0 +1,75 @@
+"""The law of rules that gateways run themselves: its pairs are those of the definition on the readings of a start."""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
+from whenabouts_sim.chaos.checks.well import Spans
+from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan
+from whenabouts_sim.chaos.parts.job_rules import LENGTH_MS, NEAR_STREAM, near_rule
+
+PPM = 1_000_000
+BEFORE_US, AFTER_US = 500_000, 2_000_000  # a pair is told if its agent has run and runs for so long
+Pair = tuple[int, int]
+"""Numbers of both readings."""
+Said = tuple[int, int, int]
+"""Probability in millionths, and the stamp of the pair."""
+
+
+def broken_derived(
+    gateways: Sequence[GatewayPlan], landed: Landed, lives: Mapping[str, Spans], rotten: Collection[tuple[str, ...]]
+) -> Iterator[str]:
+    """Pairs of gateways that are none, or are told wrongly or twice, and those that are missing. lives: by reader, when its
+    agent surely could store. rotten: gateways that may have forgotten what they sent.
+    """
+    for plan in gateways:
+        own = [one for one in landed.readings if (one.site, one.gateway) == (plan.site, plan.name)]
+        if plan.near is None or (plan.site, plan.name) in rotten:
+            continue
+        refuses = any(one.stream == NEAR_STREAM and one.kind == "gap" for one in own)
+        spans = [] if refuses else lives[plan.readers[0][0]]
+        for boot in {one.boot for one in own}:
+            of_boot = [one for one in own if one.boot == boot]
+            wanted = _wanted(plan.near, of_boot)
+            told = [(pair, said) for pair, said in map(_told, of_boot) if pair is not None]
+            named = f"{plan.name}: of {boot}"
+            for (pair, said), count in Counter(told).items():
+                if count > 1:
+                    yield f"{named} the pair {pair} was told {count} times"
+                if wanted.get(pair) != said:
+                    yield f"{named} the pair {pair} was told as {said}, expected {wanted.get(pair)}"
+            for pair in _sure(of_boot, wanted, spans) - {pair for pair, _ in told}:
+                yield f"{named} the pair {pair} was not told, though its agent was well"
+
+
+def _wanted(near: tuple[int, int], readings: Sequence[LandedReading]) -> dict[Pair, Said]:
+    """The pairs of the definition."""
+    rule = near_rule(*near)
+    a, b = ([one for one in readings if one.stream == side.pattern and one.kind == "tag"] for side in (rule.a, rule.b))
+    found = {}
+    for x in a:
+        for y in b:
+            ends = x.t_min, x.t_max, y.t_min, y.t_max
+            if x.key == y.key and rule.condition.holds(*ends):
+                num, den = rule.condition.ratio(*ends)
+                found[x.seq, y.seq] = num * PPM // den, max(x.t_min, y.t_min), max(x.t_max, y.t_max)
+    return found
+
+
+def _told(one: LandedReading) -> tuple[Pair | None, Said]:
+    """What a derived reading says; no pair if it is another reading, or if one of its sources was refused."""
+    attrs = json.loads(one.attrs or "{}") if one.stream == NEAR_STREAM and one.kind == "measure" else {}
+    pair = (attrs["a_seq"], attrs["b_seq"]) if "a_seq" in attrs and "b_seq" in attrs else None
+    return pair, (int(one.value or 0) if pair else 0, one.t_min, one.t_max)
+
+
+def _sure(readings: Sequence[LandedReading], wanted: Mapping[Pair, Said], spans: Spans) -> set[Pair]:
+    """The pairs of which no agent has an excuse; a stamp that is longer than declared may have missed its partner."""
+    well = {
+        one.seq
+        for one in readings
+        if one.t_max - one.t_min <= 1000 * LENGTH_MS
+        and any(since + BEFORE_US <= one.t_min and one.t_max <= until - AFTER_US for since, until in spans)
+    }
+    return {pair for pair in wanted if well.issuperset(pair)}

@@ -1,0 +1,54 @@
+"""The law of rules that gateways run: their pairs are judged by the definition, on what landed of the same start."""
+
+import json
+from dataclasses import replace
+
+from whenabouts_sim.chaos.checks.derived import broken_derived
+from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
+from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan
+from whenabouts_sim.chaos.parts.job_rules import NEAR_STREAM
+from whenabouts_sim.chaos.parts.landing_files import FileId
+from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
+
+PLAN = GatewayPlan("hall", "gw-1", (("dock", "dock/tags"), ("door", "door/tags")), ClockPlan(), near=(1000, 50))
+ALWAYS = [[0, 1 << 62]]
+S = 1_000_000
+
+
+def row(seq, stream, t_min, t_max, key="K", boot=7, **more):
+    return LandedReading(
+        FileId(0, 1), "hall", "gw-1", boot, seq, stream, "tag", key, t_min, t_max, None, None, None
+    )._replace(**more)
+
+
+A, B = row(0, "dock/tags", 5 * S, 5 * S + 100), row(1, "door/tags", 6 * S - 50, 6 * S + 50)
+ATTRS = {"a_boot": 7, "a_seq": 0, "b_boot": 7, "b_seq": 1}
+PAIR = row(2, NEAR_STREAM, 6 * S - 50, 6 * S + 50, kind="measure", value="875000", attrs=json.dumps(ATTRS))
+
+
+def broken(*readings, lives=ALWAYS, rotten=(), plan=PLAN):
+    return list(broken_derived([plan], Landed(list(readings), []), {"dock": lives}, rotten))
+
+
+def test_the_pairs_of_the_definition_break_no_law():
+    """Within a second with a probability of seven eighths; other keys and other starts make no pair."""
+    assert broken(A, B, PAIR) == []
+    assert broken(A, row(1, "door/tags", 6 * S, 6 * S, key="other")) == []
+    assert broken(A, row(1, "door/tags", 6 * S, 6 * S, boot=8)) == []
+    assert broken(A, B, plan=replace(PLAN, near=None)) == []
+
+
+def test_a_pair_that_is_wrong_missing_or_told_twice_is_told():
+    """With another probability, of readings that are none, and with a gap that counts what the spool refused."""
+    assert "expected (875000" in broken(A, B, PAIR._replace(value="874999"))[0]
+    assert "expected None" in broken(A, B._replace(t_min=9 * S, t_max=9 * S), PAIR)[0]
+    assert "was told 2 times" in broken(A, B, PAIR, PAIR._replace(seq=3))[0]
+    assert "was not told" in broken(A, B)[0]
+    assert broken(A, B, PAIR._replace(kind="gap", value="1", attrs=None)) == []
+
+
+def test_nothing_is_asked_of_an_agent_that_could_not_tell():
+    """It was killed soon after, its spool was damaged, or a stamp is longer than the rule declares."""
+    assert broken(A, B, lives=[[0, 7 * S]]) == []
+    assert broken(A, B, rotten={("hall", "gw-1")}) == []
+    assert broken(A._replace(t_min=3 * S), B, plan=replace(PLAN, near=(1000, 10))) == []
