@@ -15,7 +15,9 @@ from reference.predicates import limits, pairs
 from support.search import examples
 from whenabouts_cloud.correlation import Condition, correlate, count_pairs
 from whenabouts_cloud.correlation.batch import input, ordered_numba, slabs
-from whenabouts_cloud.correlation.batch.api import correlate_chunks, correlate_ranges
+from whenabouts_cloud.correlation.batch.api import correlate_chunks, correlate_narrow, correlate_ranges
+from whenabouts_cloud.correlation.batch.input import Numbered, codes
+from whenabouts_cloud.correlation.batch.join import Given
 
 EPOCH_US = 1_795_000_000_000_000
 ENGINES = ("numpy", "numba")
@@ -96,6 +98,13 @@ def test_all_four_forms_of_the_result_are_the_definition(a, b, predicate, grid, 
     assert np.allclose(p, [float(expected[k]) for k in sorted(expected)], atol=1e-14, rtol=0)
     assert (p >= float(ct)).all()
     assert (i.dtype, j.dtype, p.dtype) == (np.int64, np.int64, np.float64)
+
+    numbered = codes(a[0], b[0], len(a[0]), len(b[0])) if keyed else (None, None)
+    sides = [
+        Given(*side[1:], code if code is None else Numbered(code)) for side, code in zip((a, b), numbered, strict=True)
+    ]
+    narrow = correlate_narrow(*sides, stamps[-1], engine=engine)
+    assert all(np.array_equal(x, y) for x, y in zip(narrow, (i, j, p), strict=True))
 
     assert count_pairs(*stamps, **keys, engine=engine) == len(expected)
 

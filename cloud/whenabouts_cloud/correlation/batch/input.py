@@ -38,6 +38,12 @@ class Side(NamedTuple):
     row: Array | None = None
 
 
+class Numbered(NamedTuple):
+    """Keys of a side that are numbers from 0 on already, int64, equal where keys are; NO_KEY equals nothing."""
+
+    code: Index
+
+
 def side(t_min: Any, t_max: Any, name: str) -> Side:
     """Return the checked stamps of side `name` ("a" or "b").
 
@@ -90,6 +96,8 @@ def codes(key_a: Any, key_b: Any, rows_a: int, rows_b: int) -> tuple[Index, Inde
         return None, None
     if key_a is None or key_b is None:
         raise ValueError("keys: found them on one side, expected them on both or on none")
+    if isinstance(key_a, Numbered) and isinstance(key_b, Numbered):
+        return key_a.code, key_b.code
     a, b = _keys(key_a, rows_a, "key_a"), _keys(key_b, rows_b, "key_b")
     if a.dtype.kind == b.dtype.kind and a.dtype.kind in PLAIN and (a.dtype == b.dtype or a.dtype.kind not in "mM"):
         values, code = np.unique(np.concatenate([a, b]), return_inverse=True)
