@@ -4,12 +4,13 @@ from typing import Any, TypeVar
 
 import narwhals as nw
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from whenabouts.frames.arrow import array_of, encoded_of
+from whenabouts.frames.arrow import array_of, codes_of
 from whenabouts.frames.kinds import FrameError, Given, given, same_kind
-from whenabouts.frames.rows import PROBABILITY, named_rows, once_each
-from whenabouts.frames.taking import beside
+from whenabouts.frames.rows import PROBABILITY, once_each
+from whenabouts.frames.taking import beside, taken
 from whenabouts.frames.times import times
 from whenabouts_cloud.pattern.condition import Condition
 
@@ -104,46 +105,41 @@ def new_names(a: list[str], b: list[str]) -> tuple[dict[str, str], dict[str, str
 def _pairs(
     a: Given, b: Given, condition: Condition, keys: list[str], renamed: tuple[dict[str, str], dict[str, str]]
 ) -> "nw.DataFrame[Any]":
-    from whenabouts_cloud.correlation.batch.api import correlate as arrays
+    from whenabouts_cloud.correlation.batch.api import correlate_narrow
+    from whenabouts_cloud.correlation.batch.input import Numbered
+    from whenabouts_cloud.correlation.batch.join import Given as Side
 
     assert a.rows is not None
     assert b.rows is not None
-    codes = _codes(a.rows, b.rows, keys) if keys else (None, None)
-    i, j, probability = arrays(*times(a), *times(b), condition, *codes, probability=True)
-    made = [named_rows(side, at, names) for side, at, names in ((a.rows, i, renamed[0]), (b.rows, j, renamed[1]))]
+    codes = [Numbered(one) for one in _codes(a.rows, b.rows, keys)] if keys else [None, None]
+    i, j, probability = correlate_narrow(Side(*times(a), codes[0]), Side(*times(b), codes[1]), condition)
+    made = [taken(side, at).rename(names) for side, at, names in ((a.rows, i, renamed[0]), (b.rows, j, renamed[1]))]
     series = nw.new_series(PROBABILITY, probability, nw.Float64(), backend=a.rows.implementation)
     return beside([*made, series.to_frame()])
 
 
-def _codes(a: "nw.DataFrame[Any]", b: "nw.DataFrame[Any]", keys: list[str]) -> tuple[Any, Any]:
-    """One number for each row, equal where all keys are equal and none is null."""
-    codes: np.ndarray[Any, np.dtype[np.int64]] | None = None
-    null = np.zeros(len(a) + len(b), bool)
+def _codes(a: "nw.DataFrame[Any]", b: "nw.DataFrame[Any]", keys: list[str]) -> list[npt.NDArray[np.int64]]:
+    """One number for each row of each side, equal where all keys are equal, -1 where one is null."""
+    codes: list[npt.NDArray[np.int64]] = []
     for key in keys:
         sides = [array_of(rows, key, name) for rows, name in ((a, "a"), (b, "b"))]
         kinds = {_plain(one.type) for one in sides if len(one) > one.null_count}
         if len(kinds) > 1:
             raise FrameError(f"on: found {sides[0].type} in a and {sides[1].type} in b as {key!r}, expected one type")
         kind = next(iter(kinds), pa.null())
-        if all(one.type == pa.uint64() for one in sides):
-            kind = pa.uint64()
+        if kinds and sides[0].type == sides[1].type:
+            kind = sides[0].type
         try:
             alike = [one.cast(kind) if len(one) > one.null_count else pa.nulls(len(one), kind) for one in sides]
         except pa.ArrowInvalid as error:
             raise FrameError(f"on: found whole numbers beyond 2^63 in {key!r} of one frame ({error})") from None
-        indices = encoded_of(pa.concat_arrays(alike), key, "on").indices
-        null |= indices.is_null().to_numpy(zero_copy_only=False)
-        own = indices.fill_null(0).to_numpy().astype(np.int64)
-        codes = (
-            own.copy()
-            if codes is None
-            else np.unique(codes * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
-        )
-    assert codes is not None
-    codes[null] = -1
-    left, right = codes[: len(a)], codes[len(a) :]
-    right[right < 0] = -2  # equal to nothing
-    return left, right
+        own = codes_of(alike, key, "on")
+        if codes:
+            count = max(int(one.max(initial=0)) for one in own) + 1
+            both = [np.where(new < 0, -1, old * count + new) for old, new in zip(codes, own, strict=True)]
+            own = codes_of([pa.array(one, mask=one < 0) for one in both], key, "on")
+        codes = own
+    return codes
 
 
 def _plain(kind: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from whenabouts.frames.kinds import FrameError
@@ -23,24 +25,30 @@ def array_of(rows: "nw.DataFrame[Any]", name: str, frame: str) -> Any:
     except (pa.ArrowException, TypeError, OverflowError) as error:
         said = " ".join(str(error).split())[:150]
         raise FrameError(f"{frame}: found values of several types in {name} ({said}), expected one type") from None
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    array = column
+    if isinstance(column, pa.ChunkedArray):  # combining copies even a single one
+        array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     if isinstance(array, pa.ChunkedArray):  # Arrow leaves what is too large in several
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
-def encoded_of(array: Any, name: str, frame: str) -> pa.DictionaryArray:
-    """The array with a code for each distinct value; of fractions, nan is a null, and -0.0 is 0.0.
+def codes_of(arrays: list[Any], name: str, frame: str) -> list[npt.NDArray[np.int64]]:
+    """Numbers from 0 on for the values of arrays of one type, equal where they are, -1 for nulls and for nan.
 
     Raises:
-        FrameError: its values are lists or structures.
+        FrameError: the values are lists or structures.
     """
-    if pa.types.is_floating(array.type):
-        array = pa.array(array.to_numpy(zero_copy_only=False) + 0.0, from_pandas=True)  # one zero
+    kind = arrays[0].type
+    if pa.types.is_floating(kind):  # one zero
+        arrays = [pa.array(one.to_numpy(zero_copy_only=False) + 0.0, from_pandas=True) for one in arrays]
     try:
-        return array.dictionary_encode()
+        encoded = pa.chunked_array(arrays).dictionary_encode()  # one dictionary, without a copy of the values
     except pa.ArrowNotImplementedError:
-        raise FrameError(f"{frame}: found {array.type} in {name}, expected values that can be equal") from None
+        raise FrameError(f"{frame}: found {kind} in {name}, expected values that can be equal") from None
+    chunks = iter(encoded.chunks)  # Arrow leaves out empty ones
+    indices = [next(chunks).indices if len(one) else pa.array([], pa.int32()) for one in arrays]
+    return [(one.fill_null(-1) if one.null_count else one).to_numpy().astype(np.int64) for one in indices]
 
 
 def check_exact(array: Any, name: str, frame: str) -> None:

@@ -48,7 +48,7 @@ def given(frame: Any, name: str) -> Given:
     if isinstance(wrapped, nw.DataFrame):
         return Given(name, "eager", frame, nw.maybe_reset_index(wrapped), _native)
     if wrapped.implementation.is_duckdb():
-        rows = nw.from_native(frame.to_arrow_table(), eager_only=True)
+        rows = nw.from_native(frame.to_arrow_table().combine_chunks(), eager_only=True)
         return Given(name, "lazy", frame, rows, lambda made: _relation(frame, made))
     collected = wrapped.collect()
     return Given(name, "lazy", frame, collected, lambda made: made.lazy().to_native())

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Positions = npt.NDArray[np.int64]
+Positions = npt.NDArray[np.signedinteger[Any]]
 _PLAIN = (  # of Polars: types whose values come back from Arrow as they were, without a copy
     nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64, nw.Float32, nw.Float64,
     nw.Datetime, nw.Date, nw.Duration,

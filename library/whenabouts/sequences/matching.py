@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whenabouts.frames.arrow import array_of, encoded_of
+from whenabouts.frames.arrow import array_of, codes_of
 from whenabouts.frames.kinds import FrameError, Given
 from whenabouts.frames.numbers import numbers, text_numbers
 from whenabouts.frames.rows import PROBABILITY, named_rows, once_each, suffix
@@ -110,8 +110,7 @@ def _codes_of(column: "nw.Series[Any]", names: tuple[str, ...]) -> Ints:
 
 def _key_codes(side: Given, key: str) -> Ints:
     assert side.rows is not None
-    encoded = encoded_of(array_of(side.rows, key, side.name), key, side.name)
-    codes: Ints = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    [codes] = codes_of([array_of(side.rows, key, side.name)], key, side.name)
     return codes
 
 

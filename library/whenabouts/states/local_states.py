@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whenabouts.frames.arrow import array_of, check_exact, encoded_of
+from whenabouts.frames.arrow import array_of, check_exact, codes_of
 from whenabouts.frames.kinds import FrameError, Given
 from whenabouts_cloud.rules.state_predicate import Predicate, Scalar, Value, test, values_of
 
@@ -61,8 +61,7 @@ def states_of(side: Given, question: Question, lo: Ints, hi: Ints) -> States:
     slot = np.array([places.get(name, -1) for name in names], np.int64)
     group = np.zeros(len(rows), np.int64)
     if question.group is not None:
-        encoded = encoded_of(array_of(rows, question.group, side.name), question.group, side.name)
-        group = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        [group] = codes_of([array_of(rows, question.group, side.name)], question.group, side.name)
     at = np.flatnonzero((slot >= 0) & (group >= 0))
     clocks = _clocks(rows, question, at, slot) if question.members else None
     own = None if clocks is None else clocks[np.arange(len(at)), slot[at]]

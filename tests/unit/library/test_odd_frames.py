@@ -9,7 +9,7 @@ import pytest
 
 import whenabouts as wa
 from support.library.kinds import KINDS, rows
-from whenabouts.frames.arrow import EXACT, check_exact, encoded_of
+from whenabouts.frames.arrow import EXACT, check_exact, codes_of
 
 NEAR = "|@a - @b| <= 2 s OVER 80 %"
 PATTERN = "SEQ(x a, y b) WITHIN 1 h PER key"
@@ -59,7 +59,30 @@ def test_keys_are_equal_as_numbers_are():
     with pytest.raises(wa.FrameError, match=r"beyond 2\^63 in 'key'"):
         wa.correlate(large, small, NEAR, on="key")
     assert wa.correlate(large.slice(1), small, NEAR, on="key").num_rows == 1
-    assert encoded_of(pa.array(["a", None, "a"]), "key", "a").indices.to_pylist() == [0, None, 0]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "codes"),
+    [
+        ([pa.array(["a", None, "b"]), pa.array(["b", "c"])], [[0, -1, 1], [1, 2]]),
+        ([pa.array([0.5, float("nan"), None, -0.0]), pa.array([0.0])], [[0, -1, -1, 1], [1]]),
+        ([pa.array([], pa.string()), pa.array(["a"])], [[], [0]]),
+        ([pa.array(["a"]), pa.array([], pa.string())], [[0], []]),
+        ([pa.array([], pa.int8()), pa.array([], pa.int8())], [[], []]),
+        ([pa.nulls(2), pa.nulls(1)], [[-1, -1], [-1]]),
+    ],
+)
+def test_equal_values_of_all_arrays_have_one_code(arrays, codes):
+    assert [one.tolist() for one in codes_of(arrays, "key", "on")] == codes
+
+
+@pytest.mark.parametrize("made", [pa.table, pl.DataFrame, lambda columns: pa.table(columns).to_pandas()])
+def test_several_keys_are_equal_together_and_a_null_in_any_equals_nothing(made):
+    texts, numbers = ["x", "x", None, "y", "x", "y"], [1, 2, 1, None, 1, 2]
+    columns = {"ts": [0] * 6, "k": pa.array(texts), "n": pa.array(numbers, pa.float64()), "row": pa.array(range(6))}
+    found = wa.correlate(made(columns), made(columns), NEAR, on=["k", "n"])
+    pairs = [(0, 0), (0, 4), (1, 1), (4, 0), (4, 4), (5, 5)]
+    assert list(zip(*(list(found[name].to_numpy()) for name in ("row_a", "row_b")), strict=True)) == pairs
 
 
 MIXED = pd.DataFrame({"stream": ["x", "y"], "key": ["k", 5], "ts": [0, 1], "v": [1, "a"], "list": [[1], [2]]})
