@@ -18,7 +18,8 @@ def write_durably(path: Path, data: bytes, mode: int = ANY_RIGHTS) -> None:
     """Write a file, replacing an earlier one. mode: rights of the file, less the umask, from its first moment.
 
     Raises:
-        OSError: the file was not written; nothing has changed.
+        OSError: the file was not written. It may be there even so, and may be gone after a loss of power, if the folder
+            could not be synced.
     """
     with appearing(path, mode) as file:
         file.write(data)
@@ -26,7 +27,10 @@ def write_durably(path: Path, data: bytes, mode: int = ANY_RIGHTS) -> None:
 
 @contextlib.contextmanager
 def appearing(path: Path, mode: int = ANY_RIGHTS) -> Iterator[IO[bytes]]:
-    """Open a file that appears under its name when the block succeeds; otherwise it is removed and fills no disk."""
+    """Open a file that appears under its name when the block succeeds; otherwise it is removed and fills no disk.
+
+    If only the folder cannot be synced, the file stays, and OSError is raised.
+    """
     temporary = path.with_name(f".{path.name}")
     if mode != ANY_RIGHTS:
         temporary.unlink(missing_ok=True)  # of a run that was killed; it may have other rights

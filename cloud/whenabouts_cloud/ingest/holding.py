@@ -96,6 +96,7 @@ class _Locked:
 
     def __init__(self, store: Store, folder: Path) -> None:
         self._store, self.holder, self.taken_over = store, "", False
+        self._folder, self._unsure = folder, ""
         try:
             for name in (FRONTIER, "_ingest", "_dead"):
                 make_folder(folder / name)
@@ -128,10 +129,13 @@ class _Locked:
         return True
 
     def create(self, path: str, data: bytes) -> None:
+        self._unsure = path  # its folder may be what cannot be synced: then it is there, and jobs read it
         self._store.write(path, data)
+        self._unsure = ""
 
     def settle(self) -> bool:
-        return False
+        unsure, self._unsure = self._unsure, ""
+        return bool(unsure) and (self._folder / unsure).exists()
 
     def confirm(self) -> None:
         pass

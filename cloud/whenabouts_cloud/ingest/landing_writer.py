@@ -134,8 +134,9 @@ class Landing:
         output: name of the side output, "" for the landing itself.
 
         Raises:
-            OSError: nothing is visible in a folder. In an object store the file may still appear: its number is not used
-                again, and if these readings are written again, the later ones are repeats, which readers drop.
+            OSError: it is not durable. In a folder that could not be synced, and in an object store, the file may be visible
+                even so: its number is not used again, and if these readings are written again, the later ones are
+                repeats, which readers drop.
             LandingLost: another ingest holds the landing.
         """
         self._next += self._holding.settle()

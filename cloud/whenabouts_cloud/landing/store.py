@@ -141,7 +141,7 @@ class Store:
         """Write a file, replacing an earlier one; durable when this returns.
 
         Raises:
-            OSError: nothing has changed.
+            OSError: it is not durable; others may see it even so.
         """
         with self.writing(path) as file:
             file.write(data)

@@ -85,6 +85,15 @@ class Disturbances:
         if fault.kind == "bit_rot":
             self._rot(part, fault)
             return
+        if fault.kind == "fails_at_write":
+            if part.process is not None:
+                part.process.on_write, part.process.writes_left = disk.fail, fault.count
+            self._start_later(part, fault)
+            return
+        if fault.kind == "end":
+            part.stop()
+            self._start_later(part, fault)
+            return
         if fault.kind == "upgrade":
             part.is_next = True
             self._kill(part, fault)
@@ -133,7 +142,8 @@ class Disturbances:
         files = [(one, path) for one in ingests for path in files_of(one.folder)]
         if not files:
             return
-        ingest, path = self._chance.choice(files)
+        newest = sorted(files, key=lambda one: one[1].stat().st_mtime_ns)[-3:]  # jobs have not read these yet
+        ingest, path = self._chance.choice(files if self._chance.random() < 0.5 else newest)
         self.rotten.setdefault(path, path.read_bytes())
         ingest.machine.disk.rot(path, self._chance)
         ingest.is_damaged = True

@@ -19,6 +19,7 @@ from whenabouts_cloud.ingest import landing_writer
 from whenabouts_cloud.ingest.owners import Owners, read_owners
 from whenabouts_cloud.landing.layout import PART
 from whenabouts_cloud.rules.model import LatwinRule
+from whenabouts_edge.store import intake
 from whenabouts_edge.uplink import outbox
 from whenabouts_protocol import Heartbeat, WireError, decode_ack, decode_heartbeat
 from whenabouts_sim.chaos.checks.damage import broken_damage, broken_results_damage
@@ -127,7 +128,12 @@ class _Run:
         """The limits of the schedule, in place of those that none reaches."""
         unlanded = self.schedule.most_unlanded or outbox.MAX_UNLANDED
         every = self.schedule.snapshot_every or landing_writer.SNAPSHOT_EVERY
-        with patch.object(outbox, "MAX_UNLANDED", unlanded), patch.object(landing_writer, "SNAPSHOT_EVERY", every):
+        batch = self.schedule.most_in_batch or intake.MAX_BATCH
+        with (
+            patch.object(outbox, "MAX_UNLANDED", unlanded),
+            patch.object(landing_writer, "SNAPSHOT_EVERY", every),
+            patch.object(intake, "MAX_BATCH", batch),
+        ):
             yield
 
     async def _all(self) -> None:
@@ -140,14 +146,14 @@ class _Run:
             self._ingests[ingest.name] = Ingest(
                 ingest.name, place, self._cloud, self._loop, self._broker, self._tell, ingest.sites, self._owners
             )
-        for one in self._ingests.values():
-            one.start()
+        for ingest in schedule.ingests:
+            self._at(ingest.begins_us, self._ingests[ingest.name].start)
         rules = [rule(one.name, one.distance_ms, one.percent, one.delay_ms, one.gateways) for one in schedule.rules]
         jobs = Machine(JOBS, self._disks.add(JOBS), self._loop.now_ns)
         self._job = Job(rules, folder, jobs, self._loop, schedule.trigger_s, schedule.shards, self._tell)
         self._job.start()
         for plan in self.schedule.gateways:
-            disk = self._disks.add(plan.name)
+            disk = self._disks.add(f"{plan.site}-{plan.name}")
             machine = Machine(
                 plan.name, disk, self._loop.now_ns, usual_disk_s=plan.disk_s, usual_threads_s=plan.threads_s
             )

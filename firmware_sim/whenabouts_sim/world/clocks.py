@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-# 2025-06-15T13:20:00Z: any fixed instant does; a round one is easy to find in a log.
-EPOCH_US = 1_749_993_600_000_000
+# 2025-06-15T13:59:57Z: any fixed instant does; soon after it an hour ends, and with it the folders that are named after it.
+EPOCH_US = 1_749_995_997_000_000
 NS_PER_US = 1000
 MILLI = 1000
 

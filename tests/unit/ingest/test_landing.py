@@ -1,5 +1,6 @@
 """The landing on a real file system: files whole or absent, recovery equal to the rows on disk, clear refusals."""
 
+import errno
 import json
 import os
 import shlex
@@ -14,11 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.cloud.ingest import NOW_US, SITE, at, batch, birth, files, identities, letters, reading
+from whenabouts_cloud import durable
 from whenabouts_cloud.ingest import landing_writer as landing_module
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.holding import LandingError
 from whenabouts_cloud.ingest.landing_writer import FRONTIER_KEPT_US, Landing
+from whenabouts_cloud.landing.history import History
 from whenabouts_cloud.landing.ranges import as_ranges
+from whenabouts_cloud.landing.store import Store
 from whenabouts_protocol import Reading
 
 HOUR_US = 3_600_000_000
@@ -301,6 +305,36 @@ def test_a_full_disk_is_an_error_that_shows_nothing_and_passes(tmp_path):
     done = child(FULL_DISK, tmp_path, "full", before=small_disk(tmp_path))
     assert done.stdout.endswith("well\n"), done.stderr
     assert "OSError [Errno 28]" in done.stdout
+
+
+def test_a_folder_that_cannot_be_synced_costs_its_file_the_number(tmp_path, monkeypatch):
+    """
+    written        0 | 0 1, but the folder's names cannot be made durable | 1 2
+    jobs           0 | maybe 0 1                                          | 1 2, under a number of its own
+    """
+    bridge, sync = Bridge(Landing(tmp_path)), durable.sync
+    history = History(Store.at(tmp_path))
+
+    def fails(path):
+        if path.name.startswith("hour="):
+            monkeypatch.setattr(durable, "sync", sync)
+            raise OSError(errno.EIO, "input/output error")
+        sync(path)
+
+    seen, read = {}, []
+    for number in range(3):
+        bridge.take(at("g1"), batch("g1", 0, number, 1), number)
+        if number == 1:
+            monkeypatch.setattr(durable, "sync", fails)
+            with pytest.raises(OSError, match="input/output"):
+                bridge.flush()
+        else:
+            bridge.flush()
+        newest = history.latest(seen)
+        for piece in history.pieces(seen, newest):
+            read += pq.ParquetFile(tmp_path / piece.path).read(["seq"])["seq"].to_pylist()
+        seen = newest
+    assert read == [0, 1, 1, 2]  # jobs drop what comes again
 
 
 @pytest.mark.parametrize("when", ["torn", "limit"])

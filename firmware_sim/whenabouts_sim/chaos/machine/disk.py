@@ -24,6 +24,7 @@ from typing import Any
 from whenabouts_cloud import durable
 from whenabouts_sim.chaos.machine.running import Killed, running
 from whenabouts_sim.chaos.machine.sqlite_files import SQLITE_FULL, SQLITE_OK, WatchedFiles
+from whenabouts_sim.world.clocks import EPOCH_US
 
 SQLITE_IOERR = 10
 ROT_TRIES = 20
@@ -103,10 +104,11 @@ class Folder:
 
 @dataclass(eq=False)
 class Disk:
-    """The disk of one machine. full: nothing can be written now."""
+    """The disk of one machine. full: nothing can be written now. failed: a write was refused, once."""
 
     root: Path
     full: bool = False
+    failed: bool = False
     tree: Folder = field(default_factory=Folder)
 
     def __post_init__(self) -> None:
@@ -125,6 +127,11 @@ class Disk:
             process.about_to_write()
         if self.full:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.root))
+
+    def fail(self) -> None:
+        """Refuse the write that is about to happen."""
+        self.failed = True
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(self.root))
 
     def place(self, path: str) -> tuple[Folder, str]:
         """The folder that holds a path, and its name there."""
@@ -289,6 +296,11 @@ class Disks:
         """When a file was renamed to this path, 0 if it was not."""
         return self._appeared.get(str(path), 0)
 
+    def _changed(self, path: str) -> None:
+        """A file or folder changed now, on virtual time."""
+        now_ns = (EPOCH_US + self._now_us()) * 1000
+        os.utime(path, ns=(now_ns, now_ns))
+
     @contextlib.contextmanager
     def in_use(self) -> Iterator[None]:
         """Note what happens on the disks."""
@@ -341,6 +353,9 @@ class Disks:
             disk.look(old, node)
         _RENAME(old, new)
         self._appeared[new] = self._now_us()
+        self._changed(new)
+        self._changed(os.path.dirname(new))
+        self._changed(os.path.dirname(old))
         before, after = disk.place(old), disk.place(new)
         before[0].change(before[1], None)
         after[0].change(after[1], node)
@@ -363,6 +378,7 @@ class Disks:
         with contextlib.suppress(OSError):  # a full disk has room for this
             disk.about_to_write()
         real(full)
+        self._changed(os.path.dirname(full))
         folder, last = disk.place(full)
         folder.change(last, None)
 
@@ -375,6 +391,7 @@ class Disks:
         if not os.path.lexists(name):
             disk.about_to_write()
         _MKDIR(name, mode)
+        self._changed(os.path.dirname(name))
         disk.node(name)
 
     def _os_open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:

@@ -116,12 +116,17 @@ class Gateway(Part):
     async def _serve(self, process: Process) -> None:
         life = [self._clock.true_us, 1 << 62]
         self.lives.append(life)
-        process.ended.append(lambda: life.__setitem__(1, self._clock.true_us))
+        process.ended.append(lambda: life.__setitem__(1, min(life[1], self._clock.true_us)))
         on_us = EPOCH_US + (self.machine.on_ns - BEGIN_NS) // 1000
         source = WrongClock(self.plan.clock, self._clock, EPOCH_US, on_us)
         machine = AgentMachine(self._reader, maker(self._broker, process, self.is_next), lambda: self.machine.run)
         self.agent = Agent(self._config, PacedClock(source, source.pace), None, machine)
         await self.agent.run()
+
+    def _stop(self) -> None:
+        if self.agent is not None:
+            self.lives[-1][1] = self._clock.true_us  # its ports are closed first
+            self.agent.stop()
 
     def _reader(self, reader: Any, *args: Any) -> ReaderTask:
         return ReaderTask(self._lines[reader.port], self._clock, self.plan.poll_ms, reader, *args)

@@ -37,7 +37,7 @@ class Ingest(Part):
         self.folder, self._broker, self.sites = folder, broker, tuple(sites)
         self.bridge: Bridge | None = None
         self.session = ""
-        self.is_damaged = False
+        self.is_damaged = self._stopping = False
 
     def _opened(self) -> tuple[Landing, Bridge]:
         landing = Landing(Store.at(self.folder))
@@ -61,6 +61,13 @@ class Ingest(Part):
         source = IngestSource(self._broker, process, self.session, self.sites, self.is_next)
         service = IngestService(source, bridge, "broker")
         service.connect()
-        while True:
+        self._stopping = False
+        while not self._stopping:
             await asyncio.sleep(process.delay_s(disk=True))
             await set_within(source.arrived, FLUSH_S if service.turn() else RETRY_S)
+        service.stop()
+        service.run(lambda: None, 0.0)  # which flushes and closes
+        landing.close()
+
+    def _stop(self) -> None:
+        self._stopping = True

@@ -52,6 +52,10 @@ class Job(Part):
             self.ends = [ends_of(query.end) for query in queries]
             await asyncio.sleep(self._trigger_s)
 
+    def _stop(self) -> None:
+        """Spark ends its queries as a kill does."""
+        self.end()
+
     def _query(self, rule: Rule) -> Query:
         out = Output.at(self.out / rule.name)
         claim(out, rule, "streaming", self._shards)

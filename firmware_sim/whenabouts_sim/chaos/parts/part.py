@@ -14,7 +14,7 @@ class Part(ABC):
 
     ends_on_full_disk: ClassVar[tuple[type[Exception], ...]] = (
         OSError,
-    )  # with these it may end while the disk is full
+    )  # with these it may end while the disk is full, or has refused a write
 
     def __init__(self, name: str, machine: Machine, loop: VirtualLoop, told: Callable[[str], None]) -> None:
         self.name, self.machine = name, machine
@@ -31,10 +31,19 @@ class Part(ABC):
         process = self.process = Process(self.name, self.machine, self._loop)
         process.start(lambda: self._work(process))
 
+    def stop(self) -> None:
+        """Ask it to end in order."""
+        if self.process is not None and self.process.alive:
+            self.process.context.run(self._stop)
+
     def end(self) -> None:
         """Kill it."""
         if self.process is not None:
             self.process.kill()
+
+    @abstractmethod
+    def _stop(self) -> None:
+        """Ask the product's code to end."""
 
     @abstractmethod
     async def _serve(self, process: Process) -> None:
@@ -46,7 +55,8 @@ class Part(ABC):
         except Killed:
             return
         except Exception as error:
-            excused = self.machine.disk.full and isinstance(error, self.ends_on_full_disk)
+            disk = self.machine.disk
+            excused = (disk.full or disk.failed) and isinstance(error, self.ends_on_full_disk)
             if process.alive and not excused:
                 self._told(f"{self.name} ended: {error!r}")
         process.kill()

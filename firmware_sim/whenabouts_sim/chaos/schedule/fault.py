@@ -136,6 +136,8 @@ MACHINE_KINDS = (
     "slow_threads",
     "bit_rot",
     "upgrade",
+    "end",
+    "fails_at_write",
 )
 
 

@@ -4,7 +4,7 @@ Times are microseconds since the schedule's begin. A world is a few gateways wit
 the other. All faults end before `calm_us`; after that everything must land and be told within a bound.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -20,6 +20,11 @@ SITES = ("hall", "shop")
 SPACING_US = RDM_REPEAT_US + 1000
 DRIFT_PPM = 50  # the most that the product assumes
 PART_GROUPED, PART_LYING = 0.3, 0.25  # of schedules: with a group of gateways, with a liar
+PART_LONG, PART_ENDED, PART_FAILED = (
+    0.1,
+    0.2,
+    0.1,
+)  # of schedules: three times as long, with ends in order, a failed write
 PART_RULES = 0.7  # of gateways with both streams of their own rule
 PART_SMALL = 0.15  # of gateways: with a spool that has room for a few messages
 
@@ -39,11 +44,14 @@ class RulePlan:
 
 @dataclass(frozen=True)
 class IngestPlan:
-    """An ingest on the machine CLOUD: its name, its part of the landing, the sites that it lands; none: all."""
+    """An ingest on the machine CLOUD: its name, its part of the landing, the sites that it lands; none: all. begins_us: when
+    it is started for the first time.
+    """
 
     name: str = CLOUD
     part: str = ""
     sites: tuple[str, ...] = ()
+    begins_us: int = 0
 
 
 ALONE = (IngestPlan(),)
@@ -54,8 +62,8 @@ TWO = (IngestPlan(CLOUD, "a", SITES[:1]), IngestPlan(SECOND, "b", SITES[1:]))
 class Schedule:
     """sightings: times since the begin. numbers: which of the seed's faults are left, by their numbers. liar: the site of a
     gateway that lies, "" if there is none. most_unlanded: messages that an agent may have sent and that have not landed; 0
-    for the usual number, which no schedule reaches. snapshot_every: files between snapshots of an ingest's ledger, 0 in the
-    same way.
+    for the usual number, which no schedule reaches. snapshot_every: files between snapshots of an ingest's ledger,
+    most_in_batch: readings of a message; 0 in the same way.
     """
 
     seed: int
@@ -71,6 +79,7 @@ class Schedule:
     liar: str = ""
     most_unlanded: int = 0
     snapshot_every: int = 0
+    most_in_batch: int = 0
 
     @property
     def has_owners(self) -> bool:
@@ -110,15 +119,18 @@ def draw(seed: int) -> Schedule:
     """The schedule of a seed."""
     chance = Random(f"schedule/{seed}")
     active_us = chance.randint(25, 40) * SECOND_US // 10
+    active_us *= 3 if Random(f"long/{seed}").random() < PART_LONG else 1
     gateways = _gateways(chance, active_us)
     sightings = _sightings(chance, active_us)
     grouped = _grouped(gateways, chance.random() < PART_GROUPED)
     if grouped is not gateways:
         gateways, sightings = grouped, _with_badges(chance, grouped, sightings, active_us)
-    ingests = chance.choice((ALONE, ALONE, TWO))
-    faults = draw_faults(
-        chance, [f"{one.site}/{one.name}" for one in gateways], [one.name for one in ingests], active_us
-    )
+    else:
+        gateways = _named(Random(f"names/{seed}"), gateways)
+    ingests = _begun(Random(f"begin/{seed}"), chance.choice((ALONE, ALONE, TWO)))
+    hosts = [f"{one.site}/{one.name}" for one in gateways]
+    faults = draw_faults(chance, hosts, [one.name for one in ingests], active_us)
+    faults += tuple(_more_faults(Random(f"more/{seed}"), hosts, active_us))
     rules = _rules(chance, gateways)
     trigger_s, shards = chance.choice((1.0, 2.0, 2.0)), chance.choice((1, 1, 1, 2))
     liar = chance.choice(SITES) if chance.random() < PART_LYING else ""
@@ -126,7 +138,7 @@ def draw(seed: int) -> Schedule:
     gateways = _with_rules(Random(f"near/{seed}"), _with_small_spools(small, gateways))
     return Schedule(
         seed, gateways, sightings, faults, tuple(range(len(faults))), active_us, rules, trigger_s, shards, ingests, liar,
-        small.choice((0, 0, 0, 5)), small.choice((0, 2, 5)),
+        small.choice((0, 0, 0, 5)), small.choice((0, 2, 5)), Random(f"batch/{seed}").choice((0, 0, 0, 3)),
     )  # fmt: skip
 
 
@@ -163,6 +175,32 @@ def _with_small_spools(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tup
         replace(one, spool_bytes=chance.choice((400, 1000, 3000))) if chance.random() < PART_SMALL else one
         for one in gateways
     )
+
+
+def _named(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
+    """The gateways, in half of the schedules with names that only their site makes unique."""
+    if chance.random() < 0.5:
+        return gateways
+    return tuple(
+        replace(one, name=f"gw-{1 + sum(other.site == one.site for other in gateways[:number])}")
+        for number, one in enumerate(gateways)
+    )
+
+
+def _begun(chance: Random, ingests: tuple[IngestPlan, ...]) -> tuple[IngestPlan, ...]:
+    """The ingests; of two, the second may join later."""
+    late_us = chance.choice((0, 0, 1_500_000))
+    return (ingests[0], *(replace(one, begins_us=late_us) for one in ingests[1:]))
+
+
+def _more_faults(chance: Random, hosts: Sequence[str], active_us: int) -> Iterator[Fault]:
+    """Parts that end in order, and are started again; a disk that refuses one write of the ingest."""
+    if chance.random() < PART_ENDED:
+        for _ in range(chance.choice((1, 2))):
+            at_us, length_us = chance.randint(0, active_us), chance.randint(1, 1500) * 1000
+            yield Fault("end", at_us, length_us, chance.choice((*hosts, CLOUD)))
+    if chance.random() < PART_FAILED:
+        yield Fault("fails_at_write", chance.randint(0, active_us), 100_000, CLOUD, chance.choice((0, 1, 2, 3, 5, 8)))
 
 
 def _with_rules(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
