@@ -22,6 +22,7 @@ from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan, WrongClock
 from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.world.clocks import EPOCH_US
 
+STORED_US = 1_000_000  # laws allow 1.5 s before a kill; an orderly end stores what was read half a second before
 LEAVE_MS = 300  # after its last read a badge is gone
 
 
@@ -125,7 +126,7 @@ class Gateway(Part):
 
     def _stop(self) -> None:
         if self.agent is not None:
-            self.lives[-1][1] = self._clock.true_us  # its ports are closed first
+            self.lives[-1][1] = self._clock.true_us + STORED_US
             self.agent.stop()
 
     def _reader(self, reader: Any, *args: Any) -> ReaderTask:

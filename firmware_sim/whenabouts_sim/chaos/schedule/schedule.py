@@ -20,11 +20,8 @@ SITES = ("hall", "shop")
 SPACING_US = RDM_REPEAT_US + 1000
 DRIFT_PPM = 50  # the most that the product assumes
 PART_GROUPED, PART_LYING = 0.3, 0.25  # of schedules: with a group of gateways, with a liar
-PART_LONG, PART_ENDED, PART_FAILED = (
-    0.1,
-    0.2,
-    0.1,
-)  # of schedules: three times as long, with ends in order, a failed write
+PART_LONG = 0.1  # of schedules: three times as long
+PART_ENDED, PART_FAILED = 0.2, 0.2  # of schedules: with parts that end in order, with writes that fail
 PART_RULES = 0.7  # of gateways with both streams of their own rule
 PART_SMALL = 0.15  # of gateways: with a spool that has room for a few messages
 
@@ -194,13 +191,14 @@ def _begun(chance: Random, ingests: tuple[IngestPlan, ...]) -> tuple[IngestPlan,
 
 
 def _more_faults(chance: Random, hosts: Sequence[str], active_us: int) -> Iterator[Fault]:
-    """Parts that end in order, and are started again; a disk that refuses one write of the ingest."""
+    """Parts that end in order, and are started again; a disk that refuses single writes of the ingest."""
     if chance.random() < PART_ENDED:
         for _ in range(chance.choice((1, 2))):
             at_us, length_us = chance.randint(0, active_us), chance.randint(1, 1500) * 1000
             yield Fault("end", at_us, length_us, chance.choice((*hosts, CLOUD)))
     if chance.random() < PART_FAILED:
-        yield Fault("fails_at_write", chance.randint(0, active_us), 100_000, CLOUD, chance.choice((0, 1, 2, 3, 5, 8)))
+        for _ in range(4):
+            yield Fault("fails_at_write", chance.randint(0, active_us), 100_000, CLOUD, chance.choice((0, 1, 2, 3)))
 
 
 def _with_rules(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
