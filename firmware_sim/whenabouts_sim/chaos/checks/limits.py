@@ -25,6 +25,16 @@ def over_limits(name: str, agent: Agent) -> Iterator[str]:
             yield f"{name} has {found} {what}, its limit is {most}"
 
 
+def left_at_the_end(agent: Agent) -> Iterator[str]:
+    """What an agent that has ended in order forgets: it was stored nowhere."""
+    for what, count in (
+        ("readings that wait for UTC without a row", len(agent._time._unwritten)),
+        ("readings between ports and spool", agent._intake.waiting),
+    ):
+        if count:
+            yield f"{count} {what}"
+
+
 def left_in_agent(agent: Agent) -> Iterator[str]:
     """What an agent still holds, for the moment at which all should have landed."""
     outbox, intake, state = agent._delivery.uplink.outbox, agent._intake, agent.spool_state

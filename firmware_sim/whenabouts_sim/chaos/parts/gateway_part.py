@@ -10,6 +10,7 @@ from whenabouts_edge.agent.machine import Machine as AgentMachine
 from whenabouts_edge.clock.pace import PacedClock
 from whenabouts_edge.config.load import parse
 from whenabouts_edge.store.spool import SpoolError
+from whenabouts_sim.chaos.checks.limits import left_at_the_end
 from whenabouts_sim.chaos.machine.clock import BEGIN_NS, VirtualTime
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine, Process
@@ -123,6 +124,9 @@ class Gateway(Part):
         machine = AgentMachine(self._reader, maker(self._broker, process, self.is_next), lambda: self.machine.run)
         self.agent = Agent(self._config, PacedClock(source, source.pace), None, machine)
         await self.agent.run()
+        if not self.machine.disk.full and self.machine.disk_s == self.machine.usual_disk_s:
+            for text in left_at_the_end(self.agent):
+                self._told(f"{self.name} ended in order and left {text}")
 
     def _stop(self) -> None:
         if self.agent is not None:

@@ -91,20 +91,23 @@ class ReaderTask(ReaderThread):
         reader, site, gateway, host_us, sample, deliver = args
         super().__init__(reader, site, gateway, host_us, sample, deliver, open_port=self._opened)
         self._line, self._virtual, self._poll_ms = line, clock, poll_ms
+        self._turns = self.turns()
 
     def start(self) -> None:
         asyncio.get_running_loop().create_task(self._work())
 
     def join(self, timeout: float | None = None) -> None:
-        """The task ends with its next turn."""
+        """Read what has come, as the thread does before it ends; the task finds nothing left to do."""
+        self._virtual.behind_ns = None
+        while next(self._turns, None) is not None:
+            pass
 
     def _opened(self, reader: ReaderConfig) -> Port:
         self._line.open()
         return Port(self._line, reader.port, time.monotonic_ns, time.monotonic_ns(), poll_ms=self._poll_ms)
 
     async def _work(self) -> None:
-        turns = self.turns()
-        while (pause_s := next(turns, None)) is not None:
+        while (pause_s := next(self._turns, None)) is not None:
             self._virtual.behind_ns = None
             if pause_s:
                 await asyncio.sleep(pause_s)
