@@ -29,7 +29,7 @@ def left_at_the_end(agent: Agent) -> Iterator[str]:
     """What an agent that has ended in order forgets: it was stored nowhere."""
     for what, count in (
         ("readings that wait for UTC without a row", len(agent._time._unwritten)),
-        ("readings between ports and spool", agent._intake.waiting),
+        ("readings between ports and spool", sum(one.kept is None for one in agent._intake._buffer)),
     ):
         if count:
             yield f"{count} {what}"
