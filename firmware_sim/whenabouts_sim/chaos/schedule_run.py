@@ -30,6 +30,7 @@ from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, 
 from whenabouts_sim.chaos.checks.laws import Broken, Spans, broken_laws, gateways_with_rot
 from whenabouts_sim.chaos.checks.limits import left_in_agent, left_in_ingest, over_limits
 from whenabouts_sim.chaos.checks.promises import broken_promises
+from whenabouts_sim.chaos.checks.result_rows import broken_rows
 from whenabouts_sim.chaos.checks.results import broken_results, read_told
 from whenabouts_sim.chaos.checks.together import broken_verdicts, presences
 from whenabouts_sim.chaos.checks.vector_clocks import broken_clocks
@@ -218,6 +219,7 @@ class _Run:
             whole = landed.without(landed.damaged)
             told = told.among(whole.readings) if rotten else told
             self.outcome.broken += [Broken("results", x) for x in broken_results(one, told, whole, complete_us)]
+            self.outcome.broken += [Broken("columns", x) for x in broken_rows(one, told, whole)]
             if isinstance(one, LatwinRule) and not rotten:
                 gateways = [plan.name for plan in self.schedule.gateways]
                 truth = presences(gateways, self.schedule.sightings, landed)

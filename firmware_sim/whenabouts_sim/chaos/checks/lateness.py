@@ -6,12 +6,12 @@ reading that ends before it is late; an event that ends later, and began more th
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, LatwinRule, Rule, Stream
 from whenabouts_sim.chaos.checks.landed import Id, Landed, LandedReading
-from whenabouts_sim.chaos.checks.results import Told
+from whenabouts_sim.chaos.checks.results import TOO_LONG, Told
 from whenabouts_sim.chaos.parts.landing_files import Ends, ends_of
 
 
@@ -46,10 +46,12 @@ def effective_at(ends: Sequence[Ends]) -> Ends:
 
 
 def broken_lateness(rule: Rule, told: Told, landed: Landed, ends: Sequence[Ends]) -> Iterator[str]:
-    """Readings that were told as late and were not, or the other way round."""
+    """Readings that were told as late and were not, or the other way round, or with another reason."""
     if not isinstance(rule, CepRule | CorrelateRule):
         return
-    for stream, late, too_long in _aside(rule, landed, ends):
+    for stream, reasons in _aside(rule, landed, ends):
+        too_long = {one for one, reason in reasons.items() if reason == TOO_LONG}
+        late = reasons.keys() - too_long
         # A repeat of a reading whose original was forgotten is told as late, too.
         mine = {one.identity for one in landed.readings if _feeds(one, stream)} - landed.again
         for name, found, expected in (("late", told.late, late), ("too long", told.too_long, too_long)):
@@ -57,31 +59,64 @@ def broken_lateness(rule: Rule, told: Told, landed: Landed, ends: Sequence[Ends]
                 yield f"{rule.name}: {one} of {stream.name} was told as {name}, and was not"
             for one in sorted(expected - found - landed.again):
                 yield f"{rule.name}: {one} of {stream.name} came {name}, and was not told"
+        for row in told.aside:
+            one, reason = row.readings[0], row.columns["reason"]
+            if one in mine and reason != reasons.get(one, reason):
+                yield f"{rule.name}: {one} of {stream.name} was told as {reason!r}, expected {reasons[one]!r}"
 
 
 def _aside(
     rule: CepRule | CorrelateRule, landed: Landed, ends: Sequence[Ends]
-) -> Iterator[tuple[Stream, set[Id], set[Id]]]:
-    """The readings of each stream that came late, and those that began before what is kept for a stamp's length."""
+) -> Iterator[tuple[Stream, dict[Id, str]]]:
+    """The readings of each stream that are not waited for, with the reason."""
     streams = rule.streams if isinstance(rule, CepRule) else (rule.a, rule.b)
     frontiers = {stream.name: _frontiers(stream, landed, ends) for stream in streams}
     for stream in streams:
-        # Events are in order with those of the other streams, so the slowest stream decides.
-        mine = [min(of) if None not in of else None for of in zip(*frontiers.values(), strict=True)]
-        own = mine if isinstance(rule, CepRule) else frontiers[stream.name]
-        late, too_long = set[Id](), set[Id]()
+        reasons = dict[Id, str]()
         for one in landed.readings:
             batch = next((n for n, end in enumerate(ends) if one.file.within(end)), None)
-            if batch is None or not _feeds(one, stream) or not _fits(rule, one):
+            if batch is None or not _feeds(one, stream):
                 continue
-            before_us = own[batch]
-            if before_us is None:
-                continue
-            if one.t_max < before_us:
-                late.add(one.identity)
-            elif isinstance(rule, CepRule) and one.t_min < before_us - rule.longest_us:
-                too_long.add(one.identity)
-        yield stream, late, too_long
+            now_us = {name: of[batch] for name, of in frontiers.items()}
+            reason = _event(rule, one, now_us) if isinstance(rule, CepRule) else _of_pair(rule, stream, one, now_us)
+            if reason is not None:
+                reasons[one.identity] = reason
+        yield stream, reasons
+
+
+def _event(rule: CepRule, one: LandedReading, frontiers: Mapping[str, int | None]) -> str | None:
+    """Late, or begun before what is kept for a stamp's length. Events are in order, so the slowest stream decides."""
+    known = [us for us in frontiers.values() if us is not None]
+    if len(known) < len(frontiers):
+        return None
+    if one.t_max < min(known):
+        return "late"
+    return TOO_LONG if one.t_min < min(known) - rule.longest_us else None
+
+
+def _of_pair(
+    rule: CorrelateRule, stream: Stream, one: LandedReading, frontiers: Mapping[str, int | None]
+) -> str | None:
+    """Late, and expired if partners of it may be forgotten. A stamp so long that no pair can hold it is not looked at."""
+    frontier_us = frontiers[stream.name]
+    if one.t_max - one.t_min > rule.condition.longest_us or frontier_us is None or one.t_max >= frontier_us:
+        return None
+    side = "a" if stream == rule.a else "b"
+    horizon_us = _horizon(rule, side, frontiers[rule.a.name], frontiers[rule.b.name])
+    return f"late {side}" if horizon_us is None or one.t_max >= horizon_us else f"expired {side}"
+
+
+def _horizon(rule: CorrelateRule, side: str, a_us: int | None, b_us: int | None) -> int | None:
+    """The end before which readings of a side are forgotten; None while a frontier is unknown."""
+    if a_us is None or b_us is None:
+        return None
+    lo, hi = rule.condition.lo_us, rule.condition.hi_us
+    a_longest, b_longest = (
+        min(rule.condition.longest_us, one.length_us[1]) if one.length_us else rule.condition.longest_us
+        for one in (rule.a, rule.b)
+    )
+    grace = hi - lo + a_longest + b_longest
+    return min(b_us - hi - b_longest, a_us - grace) if side == "a" else min(a_us + lo - a_longest, b_us - grace)
 
 
 def _frontiers(stream: Stream, landed: Landed, ends: Sequence[Ends]) -> list[int | None]:
@@ -107,8 +142,3 @@ def _frontiers(stream: Stream, landed: Landed, ends: Sequence[Ends]) -> list[int
 
 def _feeds(one: LandedReading, stream: Stream) -> bool:
     return one.kind == "tag" and one.stream == f"{stream.name}/tags"
-
-
-def _fits(rule: CepRule | CorrelateRule, one: LandedReading) -> bool:
-    """False for a stamp so long that no pair can hold it: it is not looked at."""
-    return isinstance(rule, CepRule) or one.t_max - one.t_min <= rule.condition.longest_us

@@ -1,7 +1,7 @@
 """Results are equal to the definition on what landed in time; what was late is told as late; nothing is told twice."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,42 +15,63 @@ from whenabouts_sim.judge.truth import within_probability
 TOO_LONG = "beyond length"  # the reason of an event that began too long before the frontier
 
 
+class Row(NamedTuple):
+    """A published row: the readings that it is of, and its columns."""
+
+    readings: tuple[Id, ...]
+    columns: Mapping[str, Any]
+
+
 class Told(NamedTuple):
-    """What a rule has published: results as identities of readings, and the readings that it calls late or too long."""
+    """What a rule has published: results as identities of readings, and the readings that it calls late or too long.
+
+    rows, aside: the same in full: results, and readings that came late or were too long.
+    """
 
     results: list[tuple[Id, ...]]
     late: set[Id]
     too_long: frozenset[Id] | set[Id] = frozenset()
+    rows: Sequence[Row] = ()
+    aside: Sequence[Row] = ()
 
     def among(self, readings: Iterable[LandedReading]) -> "Told":
         """The results of these readings only."""
         known = {one.identity for one in readings}
-        return self._replace(results=[one for one in self.results if known.issuperset(one)])
+        return self._replace(
+            results=[one for one in self.results if known.issuperset(one)],
+            rows=[one for one in self.rows if known.issuperset(one.readings)],
+            aside=[one for one in self.aside if known.issuperset(one.readings)],
+        )
 
 
 def read_told(folder: Path, rule: Rule) -> Told:
     """Read the output of a rule."""
-    rows = [row for path in sorted(folder.glob("batch=*/*.parquet")) for row in pq.ParquetFile(path).read().to_pylist()]
-    late = [
-        row
-        for path in sorted(folder.glob("_late/batch=*/*.parquet"))
-        for row in pq.ParquetFile(path).read().to_pylist()
-    ]
     made = _pair if isinstance(rule, CorrelateRule) else _match if isinstance(rule, CepRule) else _verdict
-    aside = [((r["site"], r["gateway"], r["boot"], r["seq"]), r["reason"] == TOO_LONG) for r in late]
-    return Told([made(row) for row in rows], {x for x, long in aside if not long}, {x for x, long in aside if long})
+    rows = [Row(made(row), row) for row in _rows(folder, "batch=*/*.parquet")]
+    aside = [Row((_identity(row),), row) for row in _rows(folder, "_late/batch=*/*.parquet")]
+    too_long = {row.readings[0] for row in aside if row.columns["reason"] == TOO_LONG}
+    late = {row.readings[0] for row in aside if row.columns["reason"] != TOO_LONG}
+    return Told([row.readings for row in rows], late, too_long, rows, aside)
+
+
+def _rows(folder: Path, pattern: str) -> list[dict[str, Any]]:
+    return [row for path in sorted(folder.glob(pattern)) for row in pq.ParquetFile(path).read().to_pylist()]
+
+
+def _identity(row: Mapping[str, Any], prefix: str = "") -> Id:
+    return row[f"{prefix}site"], row[f"{prefix}gateway"], row[f"{prefix}boot"], row[f"{prefix}seq"]
 
 
 def _pair(row: dict[str, Any]) -> tuple[Id, ...]:
-    return tuple((row[f"{x}_site"], row[f"{x}_gateway"], row[f"{x}_boot"], row[f"{x}_seq"]) for x in "ab")
+    return _identity(row, "a_"), _identity(row, "b_")
 
 
 def _match(row: dict[str, Any]) -> tuple[Id, ...]:
-    return tuple((e["site"], e["gateway"], e["boot"], e["seq"]) for e in row["events"])
+    return tuple(_identity(one) for one in row["events"])
 
 
 def _verdict(row: dict[str, Any]) -> tuple[Id, ...]:
-    return tuple((s["site"], s["gateway"], s["boot"], s["seq"]) for s in row["states"])
+    return tuple(_identity(one) for one in row["states"])
 
 
 def broken_results(rule: Rule, told: Told, landed: Landed, complete_us: int) -> Iterator[str]:
