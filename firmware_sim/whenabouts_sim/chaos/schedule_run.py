@@ -22,6 +22,7 @@ from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_edge.store import intake
 from whenabouts_edge.uplink import outbox
 from whenabouts_protocol import Heartbeat, WireError, decode_ack, decode_heartbeat
+from whenabouts_sim.chaos.checks.clock_states import broken_clock_states
 from whenabouts_sim.chaos.checks.damage import broken_damage, broken_results_damage
 from whenabouts_sim.chaos.checks.derived import broken_derived
 from whenabouts_sim.chaos.checks.kept import broken_kept, kept_of
@@ -201,6 +202,8 @@ class _Run:
         said = [one for one in self._heartbeats if (one.site, one.gateway) not in rotten_spools]
         self.outcome.broken += [Broken("promises", text) for text in broken_promises(landed, said)]
         self.outcome.broken += [Broken("clocks", text) for text in broken_clocks(landed)]
+        states = broken_clock_states(self.schedule.gateways, self.schedule.sightings, landed, self._lives())
+        self.outcome.broken += [Broken("clock states", text) for text in states]
         pairs = broken_derived(self.schedule.gateways, landed, self._lives(), rotten_spools)
         self.outcome.broken += [Broken("derived", text) for text in pairs]
         grouped = [(one.site, one.name) for one in self.schedule.gateways if one.group]

@@ -14,7 +14,8 @@ from whenabouts_cloud.landing.files import data_files
 from whenabouts_cloud.landing.layout import FRONTIER, PART, numbers_of
 from whenabouts_sim.chaos.parts.landing_files import FileId, frontier_files
 
-COLUMNS = ["site", "gateway", "boot", "seq", "stream", "kind", "key", "t_min", "t_max", "value", "attrs", "vclock"]
+COLUMNS = ["site", "gateway", "boot", "seq", "stream", "kind", "key", "t_min", "t_max", "value", "attrs", "vclock",
+           "clock_state", "unit"]  # fmt: skip
 ENTER = '"enter"'  # value of a visit's begin
 Id = tuple[str, str, int, int]
 """Identity of a reading: site, gateway, boot, number."""
@@ -36,6 +37,8 @@ class LandedReading(NamedTuple):
     value: str | None
     attrs: str | None
     vclock: Sequence[int] | None
+    clock_state: str = "bounded"
+    unit: str | None = None
 
     @property
     def identity(self) -> Id:
