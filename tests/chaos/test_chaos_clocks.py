@@ -42,3 +42,26 @@ def test_nobody_knows_of_a_state_that_certainly_began_later():
 
 def test_all_know_of_states_0_before_they_begin():
     assert list(broken_clocks(Landed([state(1, (0, 0), 100, 120), state(0, (5, 0), 90, 99)], []))) == []
+
+
+def read(clock, begin, end, boot=1):
+    """A read of a tag by process 0, which does not name its view."""
+    return state(0, clock, begin, end)._replace(kind="tag", stream="dock/tags", key="K", attrs=None, boot=boot)
+
+
+def test_reads_of_tags_know_no_such_state_either():
+    """In whichever view of the same start; if the views are not known, nothing is told."""
+    begun, own = state(1, (0, 3), 100, 120), state(0, (1, 0), 10, 20)
+
+    def broken(one, *others, rotten=()):
+        return len(list(broken_clocks(Landed([begun, own, one, *others], []), rotten)))
+
+    assert broken(read((1, 3), 90, 99)) == 1
+    assert broken(read((1, 3), 90, 100)) == 0
+    assert broken(read((1, 0), 90, 99)) == 0
+    assert broken(read((), 90, 99)) == 0
+    assert broken(read((1, 3), 90, 99, boot=2)) == 0
+    assert broken(read((1, 3), 90, 99), state(0, (0, 0), 30, 40, view=8)) == 0
+    assert broken(read((1, 3), 90, 99), state(0, (0, 0, 0), 30, 40, view=8)) == 1
+    assert broken(read((1, 3), 90, 99), rotten={("hall", "gw-0")}) == 0
+    assert broken(read((1, 3), 90, 99), read((1, 0), 0, 9)._replace(kind="gap")) == 0
