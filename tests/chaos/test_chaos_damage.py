@@ -64,6 +64,21 @@ def test_content_that_changes_without_a_word_breaks_the_law(landing):
     assert "no check tells" in text
 
 
+def test_a_check_that_tells_of_what_nobody_changed_breaks_the_law(landing):
+    """As of a number that a write used up which failed."""
+    first, second = data_files(landing)
+    assert list(broken_damage({"cloud": landing}, {})) == []
+    before = first.read_bytes()
+    first.write_bytes(b"no Parquet")
+    assert list(broken_damage({"cloud": landing}, {first: before})) == []
+    [text] = broken_damage({"cloud": landing}, {})
+    assert f"tells of {first.relative_to(landing)}, which nobody has changed: damaged: " in text
+    first.write_bytes(before)
+    second.unlink()
+    [text] = broken_damage({"cloud": landing}, {})
+    assert "which nobody has changed: missing: no file has this number" in text
+
+
 def test_readings_of_a_changed_file_still_count_as_landed_and_their_keys_are_known(landing):
     """By what the file held before; its watermarks do not count."""
     first, second = data_files(landing)

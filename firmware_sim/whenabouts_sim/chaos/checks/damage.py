@@ -17,8 +17,11 @@ from whenabouts_cloud.landing.store import Store
 
 
 def broken_damage(parts: Mapping[str, Path], rotten: Mapping[Path, bytes]) -> Iterator[str]:
-    """Files whose content has changed and that no check names. parts: folders by name. rotten: content before, by path."""
-    found = {folder / one.file for folder in parts.values() for one in check(folder).found} if rotten else set()
+    """Files whose content has changed and that no check names, and findings in files that nobody has changed.
+
+    parts: folders by name. rotten: content before, by path.
+    """
+    found = {folder / one.file: one for folder in parts.values() for one in check(folder).found}
     for path, before in rotten.items():
         if (
             path.exists()
@@ -26,6 +29,9 @@ def broken_damage(parts: Mapping[str, Path], rotten: Mapping[Path, bytes]) -> It
             and _content(path.suffix, path.read_bytes()) != _content(path.suffix, before)
         ):
             yield f"a bit of {path.name} has changed, other content is read, and no check tells"
+    for path, one in found.items():
+        if path not in rotten:
+            yield f"the check of a landing tells of {one.file}, which nobody has changed: {one.kind}: {one.problem}"
 
 
 def broken_results_damage(rotten: Mapping[Path, bytes]) -> Iterator[str]:
