@@ -1,10 +1,19 @@
 """The laws of queues: what is too much is told, and what is left at the end."""
 
+import sqlite3
 from types import SimpleNamespace
 
 from whenabouts_edge.store.intake import MAX_WAITING
 from whenabouts_edge.uplink.outbox import MAX_IN_FLIGHT, MAX_UNLANDED
 from whenabouts_sim.chaos.checks.limits import left_in_agent, left_in_ingest, over_limits
+
+
+def empty_spool():
+    """The tables of a spool in which nothing is left."""
+    database = sqlite3.connect(":memory:")
+    for table in ("waiting", "gap"):
+        database.execute(f"CREATE TABLE {table} (crc INTEGER)")
+    return database
 
 
 def agent(on_way=0, unlanded=0, spool=0, waiting=0, readings=0, room=MAX_WAITING, gap_open=False):
@@ -14,7 +23,7 @@ def agent(on_way=0, unlanded=0, spool=0, waiting=0, readings=0, room=MAX_WAITING
     )
     return SimpleNamespace(
         _delivery=SimpleNamespace(uplink=SimpleNamespace(outbox=outbox)),
-        _spool=SimpleNamespace(state=state, limit_bytes=100),
+        _spool=SimpleNamespace(state=state, limit_bytes=100, _db=empty_spool()),
         spool_state=state,
         _intake=SimpleNamespace(waiting=waiting, _room=SimpleNamespace(_value=room), gap_open=gap_open),
     )

@@ -3,10 +3,12 @@
 Looks into the product's own objects, at moments of virtual time.
 """
 
+import sqlite3
 from collections.abc import Iterator
 
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_edge.agent.agent import Agent
+from whenabouts_edge.store.checksum import checksum
 from whenabouts_edge.store.intake import MAX_WAITING
 from whenabouts_edge.uplink import outbox as uplink_outbox
 
@@ -47,6 +49,18 @@ def left_in_agent(agent: Agent) -> Iterator[str]:
     ):
         if count:
             yield f"{count} {what}"
+    yield from left_rows(agent._spool._db)
+
+
+def left_rows(spool: sqlite3.Connection) -> Iterator[str]:
+    """Rows that the next agent would take for readings of its own; those of which a bit has changed it leaves alone."""
+    try:
+        for what, table in (("readings that wait for UTC", "waiting"), ("counts of refused readings", "gap")):
+            count = sum(checksum(values) == crc for *values, crc in spool.execute(f"SELECT * FROM {table}"))
+            if count:
+                yield f"rows of {count} {what}"
+    except sqlite3.Error as error:
+        yield f"a spool that cannot be read: {error}"
 
 
 def left_in_ingest(bridge: Bridge) -> Iterator[str]:
