@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from support.edge.pending import pending, several, undated
+from whenabouts_cloud.ingest.dead_letters import DeadLetters
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.landing.files import data_files
 from whenabouts_edge.store.gaps import Gap
@@ -96,6 +97,26 @@ def test_a_power_cut_leaves_a_landing_whose_first_ingest_was_killed_at_its_start
         landing.close()
         disk.cut_power(Random(seed))
         assert len(list(data_files(folder))) == 1
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_power_cut_leaves_dead_letters(disk, killed):
+    """The name of their file was not synced: with it went letters of messages that had been acknowledged.
+
+    killed: an earlier ingest made the file and was killed before it had synced the name.
+    """
+    for seed in SEEDS:
+        folder = disk.root / f"landing-{seed}"
+        landing = Landing(folder)
+        path = folder / "_dead" / "letters-0001.jsonl"
+        if killed:
+            path.write_bytes(b'{"topic": "t"}\n')
+        letters = DeadLetters(landing.letters())
+        letters.add("wa/2/hall/gw/obs", b"noise", "undecodable", "", 1)
+        letters.flush()
+        landing.close()
+        disk.cut_power(Random(seed))
+        assert b"wa/2/hall/gw/obs" in path.read_bytes()
 
 
 def _reading() -> Reading:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from whenabouts_cloud.durable import sync
 from whenabouts_cloud.ingest.holding import Holding
 from whenabouts_cloud.landing.store import Store
 
@@ -52,6 +53,7 @@ class LettersInFolder:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._named = set[str]()  # files whose names are durable: an earlier ingest may have been killed before
 
     def names(self) -> list[str]:
         return sorted(filter(_NAME.fullmatch, os.listdir(self._folder)))
@@ -83,6 +85,9 @@ class LettersInFolder:
                 while rest:
                     rest = rest[file.write(rest) :]
                 os.fsync(file.fileno())
+                if not end or name not in self._named:  # a file of this name may have been moved away
+                    sync(self._folder)
+                    self._named.add(name)
             except OSError:
                 file.truncate(end)
                 raise
