@@ -17,7 +17,7 @@ from whenabouts_sim.world.world import SECOND_US, Sighting
 
 STATES = frozenset({"bounded", "free-running", "unbounded"})
 OLD_US = 1_200_000  # of a sample: the time between two, and some more
-LATER_US = 700_000  # until a reading is dated, with the longest pause between two looks at a port
+LATER_US = 150_000  # until a reading is dated, beside the pause between two looks at a port
 WAITS = 2  # threads and disks that a sample or a reading waits for
 UNITS = {"gap": "{readings}", "measure": "[ppm]"}  # a measure is a pair of a gateway's own rule
 
@@ -55,7 +55,7 @@ def _allowed(
 def _states(plan: GatewayPlan, at_us: int, lives: Spans) -> frozenset[str]:
     """The states that a reading of this moment of the schedule may have."""
     waits_us = int(WAITS * (plan.threads_s + plan.disk_s) * SECOND_US)
-    old_us, later_us = OLD_US + waits_us, LATER_US + waits_us
+    old_us, later_us = OLD_US + waits_us, LATER_US + 1000 * plan.poll_ms + waits_us
     begun_us = [begin - EPOCH_US for begin, end in lives if begin <= EPOCH_US + at_us <= end - later_us]
     if not begun_us or at_us - begun_us[0] < old_us:
         return STATES
@@ -63,7 +63,9 @@ def _states(plan: GatewayPlan, at_us: int, lives: Spans) -> frozenset[str]:
     if any(begin <= at_us - old_us and at_us + later_us < end for begin, end in known):
         return frozenset({"bounded"})
     is_unknown = all(end <= at_us - old_us or at_us + later_us < begin for begin, end in known)
-    was_known = any(end <= at_us and end - max(begin, begun_us[0]) >= old_us for begin, end in known)
+    before = [(max(begin, begun_us[0]), end) for begin, end in known if end <= at_us]
+    # An agent takes its first sample when it begins, and then one a second.
+    was_known = any(end - begin > (later_us if begin == begun_us[0] else old_us) for begin, end in before)
     return frozenset({"free-running"}) if is_unknown and was_known else STATES
 
 
