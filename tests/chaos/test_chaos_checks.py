@@ -10,10 +10,8 @@ from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, 
 from whenabouts_sim.chaos.checks.laws import broken_laws
 from whenabouts_sim.chaos.checks.promises import broken_promises
 from whenabouts_sim.chaos.checks.results import Told, broken_results
-from whenabouts_sim.chaos.checks.well import well_spans
 from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, engine_of, rule
 from whenabouts_sim.chaos.parts.landing_files import FileId
-from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.chaos.schedule.fault import Fault
 from whenabouts_sim.chaos.schedule.schedule import draw
 from whenabouts_sim.world.clocks import EPOCH_US
@@ -156,21 +154,6 @@ def test_an_event_that_began_too_long_before_the_frontier_must_be_told_as_too_lo
     assert "came too long, and was not told" in next(broken_lateness(unpaid, Told([], set()), landed, upto(2, 3)))
     late_too = Told([], {long.identity}, {long.identity})
     assert "was told as late, and was not" in next(broken_lateness(unpaid, late_too, landed, upto(2, 3)))
-
-
-def test_an_agent_is_not_well_while_its_disk_is_slow_or_what_waited_for_utc_cannot_be_stored():
-    known = ClockPlan(known=((0, 1 << 60, 1000),))
-    slow, full = Fault("slow_disk", 5_000_000, 1_000_000), Fault("disk_full", 5_000_000, 1_000_000)
-    life = [[EPOCH_US, EPOCH_US + 60_000_000]]
-    assert spans(life, slow, known) == [(0, 5), (12, 60)]
-    assert spans(life, full, known) == [(0, 5), (6, 60)]
-    assert spans(life, full, ClockPlan(known=((4_000_000, 1 << 60, 1000),))) == [(0, 0), (6, 60)]
-    assert spans(life, full, ClockPlan(known=((1_000_000, 1 << 60, 1000),))) == [(0, 5), (6, 60)]
-
-
-def spans(lives, fault, clock):
-    found = well_spans(lives, [fault], clock)
-    return [((begin - EPOCH_US) // 1_000_000, (end - EPOCH_US) // 1_000_000) for begin, end in found]
 
 
 def test_the_last_frontier_of_each_gateway_counts():

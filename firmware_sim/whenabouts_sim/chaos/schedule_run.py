@@ -313,7 +313,7 @@ class _Run:
         lives = {}
         for gateway in self._gateways.values():
             faults = [one for one in self.schedule.faults if one.target == gateway.name]
-            spans = well_spans(gateway.lives, faults, gateway.plan.clock)
+            spans = well_spans(gateway.lives, faults, gateway.plan.clock, gateway.plan.disk_s)
             lives.update({reader: spans for reader, _ in gateway.plan.readers})
         return lives
 
