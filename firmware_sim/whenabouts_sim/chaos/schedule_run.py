@@ -24,6 +24,7 @@ from whenabouts_edge.uplink import outbox
 from whenabouts_protocol import Heartbeat, WireError, decode_ack, decode_heartbeat
 from whenabouts_sim.chaos.checks.clock_states import broken_clock_states
 from whenabouts_sim.chaos.checks.damage import broken_damage, broken_results_damage
+from whenabouts_sim.chaos.checks.dead_letters import broken_dead_letters
 from whenabouts_sim.chaos.checks.derived import broken_derived
 from whenabouts_sim.chaos.checks.kept import broken_kept, kept_of
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, latest, newest_numbers, read_landing
@@ -190,6 +191,11 @@ class _Run:
         rotten = self._disturbances.rotten
         parts = {one.name: one.folder for one in self._ingests.values()}
         self.outcome.broken += [Broken("damage", text) for text in broken_damage(parts, rotten)]
+        if not any(
+            fault.kind == "sites_move" for fault in self.schedule.faults
+        ):  # then it may be left to another ingest
+            letters = broken_dead_letters(parts.values(), self._broker.confirmed)
+            self.outcome.broken += [Broken("dead letters", text) for text in letters]
         rotten_results = self._disturbances.rotten_results
         self.outcome.broken += [Broken("damage", text) for text in broken_results_damage(rotten_results)]
         for path, before in rotten_results.items():

@@ -126,6 +126,7 @@ class Connection:
 class Broker:
     """The broker. most_waiting: messages that it keeps for a session; further ones are dropped. unreachable: clients that
     cannot connect. slow: times as slow as usual. twice: the probability with which it sends a message of QoS 1 twice.
+    confirmed: what ingests have acknowledged after they had processed it.
     """
 
     def __init__(self, loop: VirtualLoop, chance: Random, most_waiting: int = 1000) -> None:
@@ -137,6 +138,7 @@ class Broker:
         self.slow = 1.0
         self.twice = 0.0
         self.witness: Callable[[str, Message], None] = lambda name, message: None
+        self.confirmed = list[Message]()
 
     def latency_s(self) -> float:
         """How long the next message takes."""

@@ -30,6 +30,7 @@ class IngestSource:
         self._inbox: Inbox[tuple[str, bytes, Token]] = Inbox()
         self._connection: Connection | None = None
         self._connections = self._dropped = self._told_dropped = 0
+        self._taken: dict[tuple[int, int], Message] = {}  # not confirmed yet, by connection and number
         self.arrived = asyncio.Event()
         process.ended.append(self._died)
 
@@ -56,6 +57,8 @@ class IngestSource:
         for token in confirmed.tokens:
             if token.qos and token.connection == self._connections:
                 connection.acknowledge(token.mid)
+                message = self._taken.pop((token.connection, token.mid), None)  # None: it came twice
+                self._broker.confirmed += [] if message is None else [message]
         for topic, payload in confirmed.acks:
             ack = Message(topic, payload, 1, True)
             for one in (ack, upgraded(ack)) if self._knows_next else (ack,):
@@ -75,6 +78,7 @@ class IngestSource:
         token = Token(self._connections, mid, message.qos)
         sender = message.topic.rpartition("/")[0]
         added = self._inbox.put(sender, (message.topic, message.payload, token), len(message.payload), 0.0)
+        self._taken[self._connections, mid] = message
         if added is None and not message.qos:
             self._dropped += 1
         if added is False and message.qos and self._connection is not None:
