@@ -5,7 +5,10 @@ import json
 from whenabouts_protocol.group_state import attrs_of
 from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
 from whenabouts_sim.chaos.checks.vector_clocks import broken_clocks
+from whenabouts_sim.chaos.parts.gateway_part import badge_key, badge_of
 from whenabouts_sim.chaos.parts.landing_files import FileId
+from whenabouts_sim.world.clocks import EPOCH_US
+from whenabouts_sim.world.world import Sighting
 
 
 def state(process, clock, begin, end, is_heartbeat=False, view=7):
@@ -65,3 +68,21 @@ def test_reads_of_tags_know_no_such_state_either():
     assert broken(read((1, 3), 90, 99), state(0, (0, 0, 0), 30, 40, view=8)) == 1
     assert broken(read((1, 3), 90, 99), rotten={("hall", "gw-0")}) == 0
     assert broken(read((1, 3), 90, 99), read((1, 0), 0, 9)._replace(kind="gap")) == 0
+
+
+def test_what_truly_happened_decides_where_stamps_leave_it_open():
+    """A tag is as old as its sighting, and the state of a badge that is present begins with one of its own."""
+    own, long = state(0, (1, 0), 10, 20), read((1, 3), 0, 200)
+    came, went = (state(1, (0, 3), 100, 120)._replace(value=value) for value in ("true", "false"))
+
+    def broken(begun, tag_us, badge_us):
+        sightings = [Sighting(tag_us, "dock", 0, "K"), Sighting(badge_us, badge_of("gw-1"), 0, badge_key("gw-1"))]
+        at = [one._replace(t_min=EPOCH_US + one.t_min, t_max=EPOCH_US + one.t_max) for one in (own, long, begun)]
+        return len(list(broken_clocks(Landed(at, []), (), sightings)))
+
+    assert broken(came, 109, 110) == 1
+    assert broken(came, 111, 110) == 0
+    assert broken(came, 99, 130) == 1
+    assert broken(came, 100, 130) == 0
+    assert broken(went, 109, 110) == 0
+    assert broken(went, 99, 110) == 1

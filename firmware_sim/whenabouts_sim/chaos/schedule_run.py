@@ -207,7 +207,8 @@ class _Run:
         rotten_spools = gateways_with_rot(self.schedule)
         said = [one for one in self._heartbeats if (one.site, one.gateway) not in rotten_spools]
         self.outcome.broken += [Broken("promises", text) for text in broken_promises(landed, said)]
-        self.outcome.broken += [Broken("clocks", text) for text in broken_clocks(landed, rotten_spools)]
+        clocks = broken_clocks(landed, rotten_spools, self.schedule.sightings)
+        self.outcome.broken += [Broken("clocks", text) for text in clocks]
         states = broken_clock_states(self.schedule.gateways, self.schedule.sightings, landed, self._lives())
         self.outcome.broken += [Broken("clock states", text) for text in states]
         pairs = broken_derived(self.schedule.gateways, landed, self._lives(), rotten_spools)
