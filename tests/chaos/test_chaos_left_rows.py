@@ -1,11 +1,13 @@
-"""The law of spools that are empty at the end: no row is left that the next agent would take for a reading of its own."""
+"""The laws of rows in a spool: none is left at the end, and no reading is counted as refused and waits to be sent."""
+
+from dataclasses import replace
 
 import pytest
 
 from support.edge.pending import pending
 from whenabouts_edge.store.gaps import Gap
 from whenabouts_edge.store.spool import Spool
-from whenabouts_sim.chaos.checks.limits import left_rows
+from whenabouts_sim.chaos.checks.limits import counted_and_waiting, left_rows
 
 GAP = Gap("hall", "gw", "dock/tags", 3, 0, 9, "bounded")
 
@@ -49,3 +51,20 @@ def test_a_spool_that_was_closed_says_so(spool):
     spool.close()
     [text] = left(spool)
     assert "cannot be read" in text
+
+
+def test_a_reading_is_counted_or_waits_never_both(spool):
+    """While only memory counts it, its row may stay."""
+    one = pending("K")
+    spool.waiting.numbered([one])
+    spool.waiting.write([one])
+    gap = replace(GAP, rows=(one.kept.row,))
+    assert list(counted_and_waiting(spool._db, [gap])) == []
+    with spool._db:
+        spool.gaps.write([gap])
+    [text] = counted_and_waiting(spool._db, [gap])
+    assert text == "1 readings of dock/tags that are counted as refused, and wait to be sent"
+    assert list(counted_and_waiting(spool._db, [replace(gap, count=4)])) == []
+    assert list(counted_and_waiting(spool._db, [GAP])) == []
+    spool.keep_gaps([gap])
+    assert list(counted_and_waiting(spool._db, [gap])) == []

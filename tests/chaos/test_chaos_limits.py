@@ -25,7 +25,7 @@ def agent(on_way=0, unlanded=0, spool=0, waiting=0, readings=0, room=MAX_WAITING
         _delivery=SimpleNamespace(uplink=SimpleNamespace(outbox=outbox)),
         _spool=SimpleNamespace(state=state, limit_bytes=100, _db=empty_spool()),
         spool_state=state,
-        _intake=SimpleNamespace(waiting=waiting, _room=SimpleNamespace(_value=room), gap_open=gap_open),
+        _intake=SimpleNamespace(waiting=waiting, _room=SimpleNamespace(_value=room), gap_open=gap_open, _gaps={}),
     )
 
 

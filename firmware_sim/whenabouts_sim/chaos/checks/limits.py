@@ -3,12 +3,14 @@
 Looks into the product's own objects, at moments of virtual time.
 """
 
+import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_edge.agent.agent import Agent
 from whenabouts_edge.store.checksum import checksum
+from whenabouts_edge.store.gaps import Gap
 from whenabouts_edge.store.intake import MAX_WAITING
 from whenabouts_edge.uplink import outbox as uplink_outbox
 
@@ -25,6 +27,22 @@ def over_limits(name: str, agent: Agent) -> Iterator[str]:
     ):
         if found > most:
             yield f"{name} has {found} {what}, its limit is {most}"
+    for text in counted_and_waiting(spool._db, intake._gaps.values()):
+        yield f"{name} has {text}"
+
+
+def counted_and_waiting(spool: sqlite3.Connection, gaps: Iterable[Gap]) -> Iterator[str]:
+    """Readings that the next agent would both count as refused and send: count and rows are on the disk."""
+    waited = [gap for gap in gaps if gap.rows]
+    if not waited:
+        return
+    with contextlib.suppress(sqlite3.Error):  # its agent has ended
+        counts = dict(spool.execute("SELECT stream, count FROM gap"))
+        rows = {row for (row,) in spool.execute("SELECT row FROM waiting")}
+        for gap in waited:
+            both = rows.intersection(gap.rows) if counts.get(gap.stream) == gap.count else set()
+            if both:
+                yield f"{len(both)} readings of {gap.stream} that are counted as refused, and wait to be sent"
 
 
 def left_at_the_end(agent: Agent) -> Iterator[str]:
