@@ -3,7 +3,7 @@
 import pytest
 
 from support.landed_readings import landed
-from whenabouts_sim.chaos.checks.clock_states import STATES, broken_clock_states
+from whenabouts_sim.chaos.checks.clocks.clock_states import STATES, broken_clock_states
 from whenabouts_sim.chaos.checks.landed import Landed
 from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan

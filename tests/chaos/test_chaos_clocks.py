@@ -3,8 +3,8 @@
 import json
 
 from whenabouts_protocol.group_state import attrs_of
+from whenabouts_sim.chaos.checks.clocks.vector_clocks import broken_clocks
 from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
-from whenabouts_sim.chaos.checks.vector_clocks import broken_clocks
 from whenabouts_sim.chaos.parts.gateway_part import badge_key, badge_of
 from whenabouts_sim.chaos.parts.landing_files import FileId
 from whenabouts_sim.world.clocks import EPOCH_US

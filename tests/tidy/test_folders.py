@@ -76,6 +76,7 @@ FLOORS = {
         "chaos.parts stack",
         "chaos.schedule",
         "chaos.checks",
+        "chaos.checks.clocks",
         "chaos",
         "boards demo logs swarm",
         "soak",

@@ -22,7 +22,8 @@ from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_edge.store import intake
 from whenabouts_edge.uplink import outbox
 from whenabouts_protocol import Heartbeat, WireError, decode_ack, decode_heartbeat
-from whenabouts_sim.chaos.checks.clock_states import broken_clock_states
+from whenabouts_sim.chaos.checks.clocks.clock_states import broken_clock_states
+from whenabouts_sim.chaos.checks.clocks.vector_clocks import broken_clocks
 from whenabouts_sim.chaos.checks.damage import broken_damage, broken_results_damage
 from whenabouts_sim.chaos.checks.dead_letters import broken_dead_letters
 from whenabouts_sim.chaos.checks.derived import broken_derived
@@ -35,7 +36,6 @@ from whenabouts_sim.chaos.checks.promises import broken_promises
 from whenabouts_sim.chaos.checks.result_rows import broken_rows
 from whenabouts_sim.chaos.checks.results import broken_results, read_told
 from whenabouts_sim.chaos.checks.together import broken_verdicts, presences
-from whenabouts_sim.chaos.checks.vector_clocks import broken_clocks
 from whenabouts_sim.chaos.checks.visits import broken_visits
 from whenabouts_sim.chaos.checks.well import well_spans
 from whenabouts_sim.chaos.disturbances import Disturbances

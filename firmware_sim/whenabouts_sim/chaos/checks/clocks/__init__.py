@@ -1,0 +1,1 @@
+"""Laws of clocks: what readings say of them, and vector clocks."""
