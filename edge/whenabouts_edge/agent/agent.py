@@ -30,7 +30,7 @@ from whenabouts_edge.readers.thread import ReaderState
 from whenabouts_edge.rules.rule_host import RuleHost
 from whenabouts_edge.store.gaps import Gap
 from whenabouts_edge.store.intake import MAX_WAITING, Intake
-from whenabouts_edge.store.spool import Message, Spool, SpoolState
+from whenabouts_edge.store.spool import BOOT_RANDOM_BITS, Message, Spool, SpoolState
 from whenabouts_protocol import Birth
 from whenabouts_protocol.group_state import KIND as STATE
 from whenabouts_protocol.logs import Log
@@ -83,8 +83,9 @@ class Agent:
         self._intake = Intake(self._append, self._delivery.work.set, config.commit_ms, self._keep_gaps, before)
         self._status_files = StatusFiles(config.state_dir, config.metrics_file)
         self._clear_us: dict[str, int] = {}
+        first_visit = spool.boot >> BOOT_RANDOM_BITS << BOOT_RANDOM_BITS
         self._presence = {
-            thread.reader.name: PresenceHost(thread.reader.presence, site, gateway, thread.reach_us, spool.boot)
+            thread.reader.name: PresenceHost(thread.reader.presence, site, gateway, thread.reach_us, first_visit)
             for thread in self._reader_threads
             if thread.reader.presence
         }

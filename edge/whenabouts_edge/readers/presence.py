@@ -11,18 +11,17 @@ from whenabouts_edge.config.settings import PresenceConfig
 from whenabouts_edge.readers.host_session import Batch, date
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.readers.visits import ENTER, Change, Visits
-from whenabouts_edge.store.spool import BOOT_RANDOM_BITS
 
 
 class PresenceHost:
-    """Presence at one reader. reach_us: most that a frame can be stamped before the arrival of its first byte. boot: of this
-    start of the agent.
+    """Presence at one reader. reach_us: most that a frame can be stamped before the arrival of its first byte. first_visit:
+    number of the first visit of this start of the agent.
     """
 
-    def __init__(self, config: PresenceConfig, site: str, gateway: str, reach_us: int, boot: int) -> None:
+    def __init__(self, config: PresenceConfig, site: str, gateway: str, reach_us: int, first_visit: int) -> None:
         self._config, self._site, self._gateway, self._reach_us = config, site, gateway, reach_us
         self._visits = Visits(config.leave_ms * 1000, config.expected)
-        self._first_visit = boot >> BOOT_RANDOM_BITS << BOOT_RANDOM_BITS
+        self._first_visit = first_visit
         self.entered = 0
         self.left = 0
         self.absent = 0

@@ -31,7 +31,7 @@ from whenabouts_sim.chaos.checks.kept import broken_kept, kept_of
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, latest, newest_numbers, read_landing
 from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, ends_of_batches, steps_of
 from whenabouts_sim.chaos.checks.laws import Broken, Spans, broken_laws, gateways_with_rot
-from whenabouts_sim.chaos.checks.limits import left_in_agent, left_in_ingest, over_limits
+from whenabouts_sim.chaos.checks.limits import left_at_the_end, left_in_agent, left_in_ingest, over_limits
 from whenabouts_sim.chaos.checks.promises import broken_promises
 from whenabouts_sim.chaos.checks.result_rows import broken_rows
 from whenabouts_sim.chaos.checks.results import broken_results, read_told
@@ -166,7 +166,7 @@ class _Run:
                 core.power_on(self._clock.true_us)
                 mine = (one for one in schedule.sightings if one.reader == name)
                 core.load((replace(one, true_us=EPOCH_US + one.true_us) for one in mine), self._clock.true_us)
-            gateway = Gateway(plan, machine, cores, self._clock, self._loop, self._broker, self._tell)
+            gateway = Gateway(plan, machine, cores, self._clock, self._loop, self._broker, self._tell, self._ended)
             self._gateways[gateway.name] = gateway
             gateway.start()
         chance = Random(f"run/{schedule.seed}")
@@ -371,6 +371,13 @@ class _Run:
         self._note(
             f"{getattr(record, 'event', record.name)} {record.getMessage()} {fields}", process.name if process else ""
         )
+
+    def _ended(self, gateway: Gateway) -> None:
+        """An agent has ended in order; with a disk that is full or slow it may have given up."""
+        machine = gateway.machine
+        if gateway.agent is not None and not machine.disk.full and machine.disk_s == machine.usual_disk_s:
+            for text in left_at_the_end(gateway.agent):
+                self._tell(f"{gateway.name} ended in order and left {text}")
 
     def _tell(self, text: str, law: str = "ends") -> None:
         self._note(text)

@@ -37,7 +37,7 @@ def test_a_visit_is_two_readings_with_the_clocks_of_its_reads():
     """
     reads   1 s  2 s                 left 2 s .. 2 s + 1 s + 10 us, found when that is clear, which is reach_us behind
     """
-    host = PresenceHost(PresenceConfig("dock/presence", 1000, ("X",)), "hall", "gw", 500, 3 << 32 | 77)
+    host = PresenceHost(PresenceConfig("dock/presence", 1000, ("X",)), "hall", "gw", 500, 3 << 32)
     reads = [read("A", S, (3,)), read(None, S), read("A", 2 * S, (4,))]
     [enter], gone = host.through(Batch(reads, 2 * S + 501, 0, 2 * S + 501), CLOCK)
     first = enter.numbered(1, 0)

@@ -10,7 +10,6 @@ from whenabouts_edge.agent.machine import Machine as AgentMachine
 from whenabouts_edge.clock.pace import PacedClock
 from whenabouts_edge.config.load import parse
 from whenabouts_edge.store.spool import SpoolError
-from whenabouts_sim.chaos.checks.limits import left_at_the_end
 from whenabouts_sim.chaos.machine.clock import BEGIN_NS, VirtualTime
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine, Process
@@ -94,17 +93,17 @@ class GatewayPlan:
 
 
 class Gateway(Part):
-    """A gateway. lives: when its agents began and ended, us since 1970 UTC."""
+    """A gateway. lives: when its agents began and ended, us since 1970 UTC. ended: called when one has ended in order."""
 
     ends_on_full_disk = (SpoolError,)
 
     def __init__(
         self, plan: GatewayPlan, machine: Machine, readers: dict[str, ReaderCore], clock: VirtualTime, loop: VirtualLoop,
-        broker: Broker, told: Callable[[str], None],
+        broker: Broker, told: Callable[[str], None], ended: Callable[["Gateway"], None] = lambda _: None,
     ) -> None:  # fmt: skip
         super().__init__(f"{plan.site}/{plan.name}", machine, loop, told)
         self.plan = plan
-        self._clock, self._broker = clock, broker
+        self._clock, self._broker, self._ended = clock, broker, ended
         self._lines = {f"chaos://{name}": SerialLine(core, clock, loop) for name, core in readers.items()}
         rules = None
         if plan.near is not None:
@@ -124,9 +123,7 @@ class Gateway(Part):
         machine = AgentMachine(self._reader, maker(self._broker, process, self.is_next), lambda: self.machine.run)
         self.agent = Agent(self._config, PacedClock(source, source.pace), None, machine)
         await self.agent.run()
-        if not self.machine.disk.full and self.machine.disk_s == self.machine.usual_disk_s:
-            for text in left_at_the_end(self.agent):
-                self._told(f"{self.name} ended in order and left {text}")
+        self._ended(self)
 
     def _stop(self) -> None:
         if self.agent is not None:
