@@ -217,6 +217,9 @@ class Writer(Part):
             (self.machine.disk.root / f"{time.monotonic_ns()}").mkdir()
             await asyncio.sleep(0.1)
 
+    def _stop(self) -> None:
+        self.end()
+
 
 def test_a_part_that_ends_with_an_error_is_told_unless_its_disk_is_full(world):
     told: list[str] = []

@@ -13,7 +13,7 @@ FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-LIMIT_MS = 30_000
+LIMIT_MS = 60_000
 
 
 class Watched:

