@@ -44,7 +44,7 @@ def broken_visits(
         if (site, gateway) not in rotten:
             is_whole = len(visits) == len(told)  # else a gap reading counts what the spool refused
             yield from _unordered(visits, times, is_whole)
-            if is_whole:
+            if is_whole and not any(one.kind == "gap" for one in reads):  # the stamps of those reads are not known
                 yield from _missing(stream, _pauses(times, reads), visits, lives[reader])
 
 
