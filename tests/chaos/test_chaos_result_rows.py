@@ -27,6 +27,7 @@ def each_is_told(one, columns, readings, changed, aside=False):
     for name, value in changed.items():
         [text] = broken(one, {**columns, name: value}, *readings, aside=aside)
         assert f" was told with {name} " in text
+    return True
 
 
 def test_a_pair_has_its_probability_its_key_and_both_stamps():
@@ -39,7 +40,7 @@ def test_a_pair_has_its_probability_its_key_and_both_stamps():
         "probability": 0.5,
     }  # fmt: skip
     pairs = rule(PAIRS, 1, 10, 1000)
-    each_is_told(pairs, columns, (a, b), {"probability": 0.51, "key": None, "b_t_min": 999, "a_stream": "door/tags"})
+    assert each_is_told(pairs, columns, (a, b), {"probability": 0.51, "key": None, "b_t_min": 999, "a_stream": "door/tags"})
 
 
 def test_a_match_has_the_span_of_its_events():
@@ -53,7 +54,7 @@ def test_a_match_has_the_span_of_its_events():
         "events": events,
     }  # fmt: skip
     changed = {"t_max": 9, "t_min": 50, "status": "retracted", "probability": None, "events": events[::-1]}
-    each_is_told(rule(MATCHES, 60_000, 100, 1000), columns, (a, e), changed)
+    assert each_is_told(rule(MATCHES, 60_000, 100, 1000), columns, (a, e), changed)
 
 
 def test_a_verdict_has_the_begin_of_its_last_state():
@@ -69,14 +70,14 @@ def test_a_verdict_has_the_begin_of_its_last_state():
         "t_min": 6, "t_max": 9, "states": states,
     }  # fmt: skip
     changed = {"t_min": 5, "t_max": 8, "view": 2, "states": [states[0], states[1] | {"state": 3}]}
-    each_is_told(rule(TOGETHER, 0, 100, 1000, ("gw-1", "gw-2")), columns, (a, b), changed)
+    assert each_is_told(rule(TOGETHER, 0, 100, 1000, ("gw-1", "gw-2")), columns, (a, b), changed)
 
 
 def test_a_late_reading_is_told_with_its_own_columns():
     late = landed("dock/tags", 0, 5, 9)
     columns = {"rule": PAIRS, "reason": "late a", **SOURCE, "seq": 0, "stream": "dock/tags", "key": "K"}
     columns |= {"t_min": 5, "t_max": 9}
-    each_is_told(rule(PAIRS, 1000, 80, 1000), columns, (late,), {"key": "L", "t_max": 8}, aside=True)
+    assert each_is_told(rule(PAIRS, 1000, 80, 1000), columns, (late,), {"key": "L", "t_max": 8}, aside=True)
 
 
 def test_two_results_do_not_have_one_id():
