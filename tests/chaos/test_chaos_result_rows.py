@@ -40,7 +40,9 @@ def test_a_pair_has_its_probability_its_key_and_both_stamps():
         "probability": 0.5,
     }  # fmt: skip
     pairs = rule(PAIRS, 1, 10, 1000)
-    assert each_is_told(pairs, columns, (a, b), {"probability": 0.51, "key": None, "b_t_min": 999, "a_stream": "door/tags"})
+    assert each_is_told(
+        pairs, columns, (a, b), {"probability": 0.51, "key": None, "b_t_min": 999, "a_stream": "door/tags"}
+    )
 
 
 def test_a_match_has_the_span_of_its_events():
