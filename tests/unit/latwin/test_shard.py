@@ -1,4 +1,4 @@
-"""A group of states in small steps emits the verdicts of the definition, in any order of landing."""
+"""A group of states in small steps emits the verdicts of the definition, in any order of landing, within its limits."""
 
 import dataclasses
 import random
@@ -10,31 +10,14 @@ from hypothesis import strategies as st
 from reference.latwin import by_brute_force, simulate
 from reference.latwin import definitely as definitely_over
 from support.cloud.landing import EPOCH_US, table
-from support.latwin.states import (
-    MS,
-    choices,
-    definitely,
-    emitted,
-    reports,
-    rule,
-    state,
-    states_of,
-    watermarks_of,
-)
+from support.latwin.states import MS, choices, definitely, emitted, reports, rule, state, states_of, watermarks_of
+from support.latwin.steps import at, on, stepped, watermark_of, whole
 from support.search import examples
-from whenabouts_cloud.frontier.boots import MAX_BOOTS, BootWatermarks
-from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.latwin.picture.picture import NothingToDrawError, picture
 from whenabouts_cloud.latwin.shard.processing_order import in_order
 from whenabouts_cloud.latwin.shard.report import rows_of
 from whenabouts_cloud.latwin.shard.shard import LatwinShard
 from whenabouts_cloud.latwin.shard.view import MAX_EARLY, MAX_WAITING
-
-
-def whole(job, rows, watermarks):
-    """Rows of one batch of everything."""
-    shard = LatwinShard(job)
-    return shard.step({"reports": reports(job, rows)}, [watermarks], everything=True).results.to_pylist()
 
 
 def in_steps(job, steps, processes, restarts=True):
@@ -198,144 +181,6 @@ def _landed(some, queue):
     return sorted({*some, *(r for r in queue if r.is_heartbeat and r.seq < last)}, key=lambda r: r.seq)
 
 
-def at(ms):
-    """A point in time."""
-    return EPOCH_US + ms * MS
-
-
-def on(process, number, ms, value=True, *, clock=None, seq=None, length_ms=0, **more):
-    """A state of a gateway; clocks are concurrent unless given, the number of the reading is that of the state."""
-    clock = clock or [number if p == process else 0 for p in range(2)]
-    return state(process, number if seq is None else seq, clock, at(ms), at(ms + length_ms), value, **more)
-
-
-def watermark_of(boot=1, **ms):
-    return [Watermark(f"hall/{name}", at(t), boot) for name, t in ms.items()]
-
-
-def stepped(shard, job, rows, watermarks=()):
-    """A step, and one more in which its watermarks count; the rows emitted."""
-    results = shard.step({"reports": reports(job, rows)}, [watermarks]).results.to_pylist()
-    return results + shard.step({"reports": reports(job, [])}, [watermarks]).results.to_pylist()
-
-
-def test_a_missing_state_is_waited_for_by_delay_and_then_given_up():
-    """State 1 of g0 is lost; 2 is known since 20 ms. DELAY 50 ms: at 70 ms g0 restarts with state 2.
-
-    g0  |0 off        ?1?   |2 on (20)                  |3 off (90)
-    g1  |0 on (1)                                       |1 off (95)
-    """
-    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms", length="LENGTH 0 us .. 0 us")
-    shard = LatwinShard(job)
-    rows = [on(0, 0, 0, False), on(1, 0, 1), on(0, 2, 20)]
-    assert stepped(shard, job, rows, watermark_of(g0=69, g1=69)) == []
-    assert shard.state()["rows_kept"] == 1
-    assert emitted(stepped(shard, job, [], watermark_of(g0=71, g1=71))) == {(2, 0)}
-    assert shard.counts["given_up"] == 1
-    assert stepped(shard, job, [on(0, 1, 10)]) == [], "comes after all"
-    assert shard.counts["late"] == 1
-
-
-def test_a_gap_that_is_filled_in_time_is_none():
-    """The lost state comes: it was off, so the run begins with state 2; had nothing come, state 0 would have gone on."""
-    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms", length="LENGTH 0 us .. 0 us")
-    shard = LatwinShard(job)
-    assert stepped(shard, job, [on(0, 0, 0), on(0, 2, 20), on(1, 0, 15)], watermark_of(g0=12, g1=16)) == []
-    assert emitted(stepped(shard, job, [on(0, 1, 10, False)], watermark_of(g0=60, g1=60))) == {(2, 0)}
-    assert shard.counts["given_up"] == 0
-
-
-def test_a_run_across_a_gap_is_not_believed_to_have_gone_on():
-    """State 1 is lost: 0 and 2 were on, but only state 2 shows whether g0 was on when g1 went on at 20 ms."""
-    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="5 ms", length="LENGTH 0 us .. 0 us")
-    rows = [on(0, 0, 0), on(1, 0, 20), on(0, 2, 20), on(0, 3, 40, False)]
-    assert emitted(whole(job, rows, watermark_of(g0=99, g1=99))) == {(2, 0)}
-    assert emitted(whole(job, [*rows, on(0, 1, 10)], watermark_of(g0=99, g1=99))) == {(0, 0)}
-
-
-def test_a_silent_gateway_holds_the_others_for_delay_only():
-    """g1's watermark stays at 2 ms; when g0 is 50 ms ahead g1 is no longer waited for, and is named."""
-    job = rule("POSSIBLY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")
-    shard = LatwinShard(job)
-    assert stepped(shard, job, [on(0, 0, 5), on(1, 0, 6)], watermark_of(g0=30, g1=2)) == []
-    assert shard.state()["silent"] == []
-    assert shard.state()["streams_us"] == {"s0": at(30), "s1": at(2)}
-    assert emitted(stepped(shard, job, [], watermark_of(g0=60, g1=2))) == {(0, 0)}
-    assert shard.state()["silent"] == ["hall/g1"]
-    assert shard.state()["streams_us"] == {"s0": at(60), "s1": at(60 - 50)}
-
-
-def test_a_state_of_a_silent_gateway_is_not_believed_to_last():
-    """Both on; the frontier passes g1 by DELAY, but whether g1 was still on when g0 began only g1 knows."""
-    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")
-    shard = LatwinShard(job)
-    assert stepped(shard, job, [on(1, 0, 5), on(0, 0, 20)], watermark_of(g0=300, g1=6)) == []
-    assert shard.state()["silent"] == ["hall/g1"]
-    assert emitted(stepped(shard, job, [], watermark_of(g0=300, g1=200))) == {(0, 0)}
-
-
-@pytest.mark.parametrize(("off_ms", "found"), [(15, set()), (20, set()), (21, {(0, 0)})])
-def test_a_state_with_a_longer_stamp_than_any_before_may_have_begun_first(off_ms, found):
-    """Nothing says how long stamps are. g1's end has landed, and the frontier is still inside its stamp.
-
-    g1  |on (5)  [off ...........................200]
-    g0             |on (20)              frontier (100)
-    """
-    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="500 ms")
-    rows, end = [on(1, 0, 5), on(0, 0, 20)], on(1, 1, off_ms, False, length_ms=200 - off_ms)
-    shard = LatwinShard(job)
-    assert stepped(shard, job, rows, watermark_of(g0=100, g1=off_ms)) == []
-    assert emitted(stepped(shard, job, [end], watermark_of(g0=100, g1=100))) == found
-    assert stepped(shard, job, [], watermark_of(g0=300, g1=300)) == []
-    assert emitted(whole(job, [*rows, end], watermark_of(g0=300, g1=300))) == found
-
-
-def test_a_later_boot_does_not_show_that_a_state_went_on():
-    """g1 is killed after its state ended and before that was stored; its next start has a watermark, but not this state's.
-
-    boot of g1  |1: on (5)   off, lost |2 ...
-    g0                  |on (20)
-    """
-    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")
-    rows = [on(1, 0, 5), on(0, 0, 20)]
-    killed = [*watermark_of(g0=300, g1=10), *watermark_of(boot=2, g1=300)]
-    shard = LatwinShard(job)
-    assert stepped(shard, job, rows, killed) == []
-    again = LatwinShard(job)
-    again.restore(shard.snapshot())
-    assert stepped(again, job, [], killed) == []
-    assert whole(job, rows, killed) == []
-    assert emitted(stepped(again, job, [], watermark_of(g1=40))) == {(0, 0)}, "the boot itself said so"
-    assert emitted(whole(job, rows, [*killed, *watermark_of(g1=40)])) == {(0, 0)}
-
-
-def test_a_state_that_a_full_spool_refused_ends_the_one_before():
-    """g1's state 1 never lands; a clock heartbeat shows that it began by 290 ms, the watermark is beyond that.
-
-    g1  |0 on (5)    1 off, refused        |heartbeat of 1 (290)
-    g0                        |0 on (20)
-    """
-    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")
-    rows = [on(1, 0, 5), on(0, 0, 20), on(1, 1, 290, is_heartbeat=True, seq=9)]
-    assert whole(job, rows, watermark_of(g0=300, g1=300)) == []
-    shard = LatwinShard(job)
-    assert stepped(shard, job, rows, watermark_of(g0=300, g1=300)) == []
-    assert stepped(shard, job, [], watermark_of(g0=900, g1=900)) == []
-    landed = on(1, 1, 250, False, seq=8)
-    assert emitted(whole(job, [*rows, landed], watermark_of(g0=300, g1=300))) == {(0, 0)}, "had it landed"
-
-
-def test_of_many_boots_the_latest_are_remembered():
-    """A gateway that starts a thousand times has MAX_BOOTS watermarks, and the greatest of all."""
-    watermarks = BootWatermarks()
-    for boot in range(1000):
-        watermarks.note([Watermark("hall/g0", 5000 - boot, boot)])
-        watermarks.take_effect()
-    assert watermarks.latest_us("hall/g0") == 5000
-    assert [watermarks.boot_us("hall/g0", boot) for boot in (999, 1000 - MAX_BOOTS)] == [4001, 4000 + MAX_BOOTS]
-    assert watermarks.boot_us("hall/g0", 999 - MAX_BOOTS) is None
-
-
 def test_eager_emits_before_the_frontier_and_patient_with_it():
     """The clocks prove it when the ends have landed, though g1 has no watermark."""
     job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2)
@@ -389,123 +234,6 @@ def test_possibly_eager_retracts_what_the_order_does_not_show():
     late = [on(0, 1, 5, False)]
     [gone] = stepped(shard, job, late, watermark_of(g0=99, g1=99))
     assert (gone["status"], gone["result_id"]) == ("retracted", early["result_id"])
-
-
-def test_views_are_never_mixed_and_an_old_one_is_closed():
-    """View 7 ends with g0 on, view 8 begins with g1 on: no verdict across; what comes of 7 afterwards is counted."""
-    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")
-    shard = LatwinShard(job)
-    old = [on(0, 0, 0), on(1, 0, 1, False)]
-    new = [on(0, 0, 10, False, view=8, seq=5), on(1, 0, 11, view=8, seq=5)]
-    assert stepped(shard, job, old + new, watermark_of(g0=300, g1=300)) == []
-    assert shard.counts["views_closed"] == 1
-    assert stepped(shard, job, [on(1, 1, 12, seq=6)], watermark_of(g0=300, g1=300)) == []
-    assert shard.counts["old_view"] == 1
-    both = [on(0, 1, 400, view=8, seq=7)]
-    [row] = stepped(shard, job, both, watermark_of(g0=900, g1=900))
-    assert (row["view"], [one["state"] for one in row["states"]]) == (8, [1, 0])
-
-
-def test_a_gateway_that_is_no_member_ends_no_view():
-    """Five state readings of another gateway, each with a new view: the members' verdict comes as it would without them."""
-    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")
-    members = [on(0, 0, 0, False), on(1, 0, 1), on(0, 1, 400), on(1, 1, 500, False)]
-    forged = [{**on(1, 0, 10**7, view=100 + n, seq=n), "gateway": "evil"} for n in range(5)]
-    # And one that claims all streams of a view of its own.
-    forged += [{**on(p, 0, 10**7, view=200, seq=9 + p), "gateway": "evil"} for p in range(2)]
-    results = []
-    for others in ([], forged):
-        shard = LatwinShard(job)
-        first = stepped(shard, job, members[:2] + others, watermark_of(g0=300, g1=300))
-        again = LatwinShard(job)
-        again.restore(shard.snapshot())
-        results.append(emitted(first + stepped(again, job, members[2:], watermark_of(g0=900, g1=900))))
-    assert results == [{(1, 0)}, {(1, 0)}]
-    assert shard.counts["foreign"] == 2
-    assert shard.counts["old_view"] == again.counts["old_view"] == 0
-    assert again.state()["unheard"] == []
-
-
-def test_a_stream_with_an_owner_takes_no_states_of_another_gateway():
-    """Even one that lands first, in the members' view, as the process of the owner."""
-    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")
-    owned = [dataclasses.replace(s, site="hall", gateway=f"g{n}") for n, s in enumerate(job.streams)]
-    job = dataclasses.replace(job, streams=tuple(owned))
-    shard = LatwinShard(job)
-    first = [{**on(1, 0, 0, False), "gateway": "evil"}, {**on(0, 0, 0, False), "site": "yard"}]
-    stepped(shard, job, first, watermark_of(evil=900, g0=0))
-    rows = [on(0, 0, 0), on(1, 0, 1), on(0, 1, 40, False), on(1, 1, 50, False)]
-    assert emitted(stepped(shard, job, rows, watermark_of(g0=900, g1=900))) == {(0, 0)}
-    assert shard.counts["readings"] == 4
-    assert shard.state()["mistakes"] == []
-
-
-def test_one_gateway_with_a_thousand_views_holds_few_of_them_and_no_place_of_a_new_view():
-    """The members' next view begins while another gateway names views: those of the other gateway go, not the members'."""
-    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")
-    shard = LatwinShard(job)
-    forged = [{**on(1, 0, 10, view=1000 + n, seq=n), "gateway": "evil"} for n in range(1000)]
-    stepped(shard, job, [on(0, 0, 0, False), on(1, 0, 1), *forged[:500]], watermark_of(g0=2, g1=2))
-    begun = [on(0, 0, 20, view=8, seq=5), *forged[500:], on(1, 0, 21, view=8, seq=5)]
-    assert emitted(stepped(shard, job, begun, watermark_of(g0=900, g1=900))) == {(0, 0)}
-    [group] = shard._groups.values()
-    assert len(group._views) <= 6
-    assert shard.counts["foreign"] >= 990
-
-
-def test_a_member_whose_clock_is_ahead_does_not_end_the_view_of_the_others():
-    """g2 stamps ten years ahead in view 7; view 8 stays open although the others report nothing for longer than DELAY."""
-    job = rule("DEFINITELY s0 AND s1 AND s2 WINDOW 4", delay="50 ms")
-
-    def at_once(view, ms, seq, ahead_ms):
-        stamps = (at(ms), at(ms), at(ms + ahead_ms))
-        return [state(p, seq, (0, 0, 0), t, t, False, view=view) for p, t in enumerate(stamps)]
-
-    shard = LatwinShard(job)
-    old, new = at_once(7, 0, 0, 3 * 10**11), at_once(8, 100, 1, 0)
-    stepped(shard, job, old + new, watermark_of(g0=900, g1=900, g2=900))
-    rows = [state(p, 2, [int(p == n) for n in range(3)], at(1000), at(1000), True, view=8) for p in range(3)]
-    rows += [state(p, 3, [2 * int(p == n) for n in range(3)], at(2000), at(2000), False, view=8) for p in range(3)]
-    assert emitted(stepped(shard, job, rows, watermark_of(g0=3000, g1=3000, g2=3000))) == {(1, 1, 1)}
-    assert shard.counts["old_view"] == 0
-
-
-def test_reports_from_the_future_do_not_shorten_the_wait_for_those_of_others():
-    """g0 floods its view from the future; a state of g1 that lands after its successor is still in time."""
-    job = dataclasses.replace(rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="10 min"), emit="patient")
-    shard = LatwinShard(job)
-    flood = [on(0, n, 3 * 10**11 + n, n % 2 == 0) for n in range(1, MAX_WAITING + 200)]
-    stepped(shard, job, [on(0, 0, 0), on(1, 0, 1, False)], watermark_of(g0=10, g1=10))
-    stepped(shard, job, flood, watermark_of(g0=10, g1=10))
-    stepped(shard, job, [on(1, 2, 30, False)], watermark_of(g0=10, g1=10))
-    stepped(shard, job, [on(1, 1, 20)], watermark_of(g0=10, g1=10))
-    assert shard.counts["late"] == shard.counts["forced"] == 0
-    assert shard.counts["ahead"] >= 200
-    assert shard.state()["rows_kept"] <= MAX_WAITING
-
-
-def test_a_state_ends_at_the_latest_when_its_gateway_goes_to_another_view():
-    """g1's state 0 of view 7 is on, but g1 is in view 8 since 10 ms: its watermark does not cover view 7 at 20 ms."""
-    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="1 h")
-    shard = LatwinShard(job)
-    rows = [on(1, 0, 1), on(1, 0, 10, view=8, seq=5), on(0, 0, 20)]
-    assert stepped(shard, job, rows, watermark_of(g0=300, g1=300)) == []
-
-
-def test_two_gateways_for_one_stream_are_reported_as_a_mistake():
-    """And one gateway for two streams."""
-    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2)
-    shard = LatwinShard(job)
-    twin = {**on(1, 1, 3), "stream": "s0/state"}
-    stepped(shard, job, [on(0, 0, 0), twin])
-    assert shard.state()["mistakes"] == ["group office: stream s0 covers hall/g0 and hall/g1, expected one gateway"]
-    assert shard.counts["ambiguous"] == 1
-    assert shard.state()["unheard"] == ["office: s1"]
-    same = LatwinShard(job)
-    stepped(same, job, [on(0, 0, 0), {**on(0, 1, 3), "stream": "s1/state"}])
-    assert same.state()["mistakes"] == [
-        "group office: streams s0 and s1 both cover hall/g0, expected one gateway for each"
-    ]
 
 
 def test_repeats_and_stamps_that_are_no_time_are_counted():
