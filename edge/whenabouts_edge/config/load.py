@@ -55,6 +55,11 @@ _OF_LINE = ("form", "columns", "key_field", "value_field", "unit")
 _OF_TAGS = ("leave_ms", "presence_stream", "expected")
 _OF_KIND = {key: kind for kind in READERS for key in READERS[kind].own_keys if key in READER}
 _OF_KIND |= dict.fromkeys(_OF_LINE, "line")
+_KINDS_WITH = {
+    key: sorted(kind for kind in READERS if key in READERS[kind].own_keys)
+    for facts in READERS.values()
+    for key in facts.own_keys
+}
 _OWN_KEYS = tuple(key for key in _OF_KIND if key not in _OF_LINE)  # of built-in kinds
 SHOWN_CHARS = 80  # most characters of a wrong value in a message
 MAX_BYTES = 1 << 20  # a larger file is not a configuration
@@ -378,9 +383,8 @@ class _Checker:
         for key, value in table.items():
             option = options.get(key)
             if option is None:
-                near = difflib.get_close_matches(key, known or list(options), 1)
-                hint = f"; did you mean {near[0]}?" if near else f"; known are {', '.join(known or options)}"
-                self._mistake((name, number, key), f"unknown key {_shown(key)[1:-1]}{hint}")
+                hint = _hint(key, known or list(options), _KINDS_WITH.get(key, []) if name == "reader" else [])
+                self._mistake((name, number, key), f"unknown key {_shown(key)[1:-1]}; {hint}")
             elif type(value) not in (option.kind if isinstance(option.kind, tuple) else (option.kind,)):
                 self._mistake((name, number, key), f"{key}: found {_shown(value)}, expected {_TYPE_NAMES[option.kind]}")
             elif option.test and not option.test(value):
@@ -421,3 +425,11 @@ def _shown(value: object) -> str:
     except (ValueError, RecursionError):  # an integer of thousands of digits, endless nesting
         return type(value).__name__
     return shown if len(shown) <= SHOWN_CHARS else shown[: SHOWN_CHARS - 3] + "..."
+
+
+def _hint(key: str, known: list[str], kinds: list[str]) -> str:
+    """What may have been meant by an unknown key. kinds: of readers that have it."""
+    if kinds:
+        return f"only readers of kind {' or '.join(kinds)} have it"
+    near = difflib.get_close_matches(key, known, 1)
+    return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"

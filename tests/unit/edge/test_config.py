@@ -65,6 +65,9 @@ TABLE = [
         "edge.toml:3: [reader] found {'name': 'dock', 'kind': 'm6e', 'port': '/dev/ttyUSB0'}, "
         "expected 1 to 32 tables that begin with [[reader]] in double brackets",
     ]),
+    (('kind = "m6e"', 'kind = "m6e"\nclock_ppm = 50'), [
+        "edge.toml:6: [reader] unknown key clock_ppm; only readers of kind llrp have it",
+    ]),
     (("[[reader]]", "brokr = 3\n[[reader]]"), ["edge.toml:3: unknown key brokr; did you mean broker?"]),
     (("[[reader]]", "broker = 3\n[[reader]]"), ["edge.toml:3: [broker] found 3, expected a table"]),
     (("[[reader]]", "broker = {port = 0}\n[[reader]]"), [
