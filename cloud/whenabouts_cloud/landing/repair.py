@@ -57,39 +57,48 @@ def locked(landing: Path) -> Iterator[None]:
 def repair(landing: Path, report: Report, now_us: int) -> list[Repaired]:
     """Repair everything in a report; the landing must be `locked` since before its check."""
     hour = max(datetime.fromtimestamp(now_us / 1e6, UTC).strftime(HOUR), report.newest_hour)
+    made = [_made(landing, found, hour, report) for found in report.found]
+    known = [one for _, rescued in made for one in rescued]  # a reading is lost if no file has it, and is named once
     done = []
-    for found in report.found:
-        report.highest += 1
-        new = f"hour={hour}/part-{report.highest:08d}.parquet"
-        if found.file.startswith("_ahead/"):
-            new = f"_ahead/{new}"
-        done.append(_repair(landing, found, new))
+    for found, (new, _) in zip(report.found, made, strict=True):
+        repaired = Repaired(found, new, without(found.lost, known))
+        known += repaired.lost
+        _put_aside(landing, repaired)
+        done.append(repaired)
     return done
 
 
-def _repair(landing: Path, found: Found, new: str) -> Repaired:
-    old = landing / found.file
-    rescued: list[Range] = []
-    made: str | None = None
+def _made(landing: Path, found: Found, hour: str, report: Report) -> tuple[str | None, list[Range]]:
+    """The new file for a finding, written if it holds what is left of a damaged one; and the numbers in that.
+
+    A number is only used if there is a file: one without a file is missing.
+    """
+    old, rescued, tables = landing / found.file, list[Range](), list[pa.Table]()
     if found.kind == "damaged":
-        tables = [
-            rows for group in row_groups(Store.at(old.parent), old.name) if (rows := _readings(group)) is not None
-        ]
+        groups = row_groups(Store.at(old.parent), old.name)
+        tables = [rows for group in groups if (rows := _readings(group)) is not None]
         rescued = numbers_in(tables)
-        if rescued:
-            _write(landing / new, tables, rescued)
-            made = new
-    if found.kind == "unseen":
-        made = new
-    repaired = Repaired(found, made, without(found.lost, rescued))
-    record = {"problem": found.problem, "new": made, "lost": repaired.lost}
+    if not rescued and found.kind != "unseen":
+        return None, []
+    report.highest += 1
+    new = f"hour={hour}/part-{report.highest:08d}.parquet"
+    if found.file.startswith("_ahead/"):
+        new = f"_ahead/{new}"
+    if rescued:
+        _write(landing / new, tables, rescued)
+    return new, rescued
+
+
+def _put_aside(landing: Path, repaired: Repaired) -> None:
+    """Record a repair, and move the file."""
+    found, old = repaired.found, landing / repaired.found.file
+    record = {"problem": found.problem, "new": repaired.new, "lost": repaired.lost}
     make_folder(record_of(landing, found.file).parent)
     write_durably(record_of(landing, found.file), json.dumps(record).encode())
-    if found.kind == "unseen":
-        _move(old, landing / new)
+    if found.kind == "unseen" and repaired.new is not None:
+        _move(old, landing / repaired.new)
     elif old.exists():
         _move(old, _free(landing / DAMAGED_DIR / found.file))
-    return repaired
 
 
 def _readings(group: pa.Table | DamagedFileError) -> pa.Table | None:

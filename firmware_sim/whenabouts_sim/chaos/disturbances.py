@@ -90,7 +90,9 @@ class Disturbances:
                 part.process.on_write, part.process.writes_left = disk.fail, fault.count
             self._start_later(part, fault)
             return
-        if fault.kind == "end":
+        if fault.kind in ("end", "repair"):
+            if isinstance(part, Ingest):
+                part.is_checked = fault.kind == "repair"
             part.stop()
             self._start_later(part, fault)
             return

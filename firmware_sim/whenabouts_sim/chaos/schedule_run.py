@@ -33,6 +33,7 @@ from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, 
 from whenabouts_sim.chaos.checks.laws import Broken, Spans, broken_laws, gateways_with_rot
 from whenabouts_sim.chaos.checks.limits import left_at_the_end, left_in_agent, left_in_ingest, over_limits
 from whenabouts_sim.chaos.checks.promises import broken_promises
+from whenabouts_sim.chaos.checks.repairs import broken_repairs
 from whenabouts_sim.chaos.checks.result_rows import broken_rows
 from whenabouts_sim.chaos.checks.results import broken_results, read_told
 from whenabouts_sim.chaos.checks.together import broken_verdicts, presences
@@ -191,6 +192,7 @@ class _Run:
         rotten = self._disturbances.rotten
         parts = {one.name: one.folder for one in self._ingests.values()}
         self.outcome.broken += [Broken("damage", text) for text in broken_damage(parts, rotten)]
+        self.outcome.broken += [Broken("repairs", text) for text in broken_repairs(parts.values(), rotten)]
         if not any(
             fault.kind == "sites_move" for fault in self.schedule.faults
         ):  # then it may be left to another ingest

@@ -194,6 +194,19 @@ def test_row_groups_that_still_read_are_rescued(four):
     assert json.loads(rescued.metadata.metadata[RANGES_KEY]) == [["hall/g1", 0, 3 * EACH + EACH // 2, 4 * EACH - 1]]
 
 
+def test_of_two_damaged_neighbours_each_lost_reading_is_named_once_and_no_number_is_left_out(four):
+    """Without footers both files may have held all between their neighbours; those of the second can still be read."""
+    folder = folder_of(four)
+    cut(four[1])
+    second = bytearray(four[2].read_bytes())
+    second[second.rindex(b"hall/g1")] ^= 1
+    four[2].write_bytes(second)
+    _, report = run(folder, "--repair")
+    assert [one["lost"] for one in report["found"]] == [[["hall/g1", 0, EACH, 2 * EACH - 1]], []]
+    assert [one["new"] and one["new"][-21:] for one in report["found"]] == [None, "part-00000006.parquet"]
+    assert run(folder) == (0, {"whole": True, "files": 3, "readings": 3 * EACH, "found": []})
+
+
 def test_a_file_that_is_missing_between_others_is_reported_until_a_repair_has_recorded_it(tmp_path):
     """Part 2 of 1 to 4; the newest file is missed because the snapshot knows its number."""
     landing, folder = Landing(tmp_path), tmp_path

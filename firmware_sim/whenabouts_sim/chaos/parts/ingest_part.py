@@ -24,6 +24,7 @@ from whenabouts_sim.chaos.parts.part import Part
 class Ingest(Part):
     """An ingest. folder: its part of the landing. sites: what it lands, none: all. session: its name at the broker. owners:
     who may publish what, at each start. is_damaged: a file of it has changed, and is repaired if it does not start.
+    is_checked: its operator repairs its landing before its next start.
     """
 
     ends_on_full_disk = (LandingError, OSError)
@@ -37,7 +38,7 @@ class Ingest(Part):
         self.folder, self._broker, self.sites = folder, broker, tuple(sites)
         self.bridge: Bridge | None = None
         self.session = ""
-        self.is_damaged = self._stopping = False
+        self.is_damaged = self.is_checked = self._stopping = False
 
     def _opened(self) -> tuple[Landing, Bridge]:
         landing = Landing(Store.at(self.folder))
@@ -47,14 +48,20 @@ class Ingest(Part):
             landing.close()
             raise
 
+    def _repair(self) -> None:
+        with locked(self.folder):
+            repair(self.folder, check(self.folder), time.time_ns() // 1000)
+
     async def _serve(self, process: Process) -> None:
+        if self.is_checked:
+            self._repair()
+            self.is_checked = False
         try:
             landing, bridge = self._opened()
         except LandingError:
             if not self.is_damaged:
                 raise
-            with locked(self.folder):  # its message says what the operator does now
-                repair(self.folder, check(self.folder), time.time_ns() // 1000)
+            self._repair()  # its message says that the operator does it now
             landing, bridge = self._opened()
         self.bridge = bridge
         self.session = f"wa-ingest-{landing.session}"

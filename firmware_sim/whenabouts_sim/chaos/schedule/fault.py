@@ -138,6 +138,7 @@ MACHINE_KINDS = (
     "upgrade",
     "end",
     "fails_at_write",
+    "repair",
 )
 
 

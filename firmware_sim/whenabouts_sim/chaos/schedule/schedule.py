@@ -22,6 +22,7 @@ DRIFT_PPM = 50  # the most that the product assumes
 PART_GROUPED, PART_LYING = 0.3, 0.25  # of schedules: with a group of gateways, with a liar
 PART_LONG = 0.1  # of schedules: three times as long
 PART_ENDED, PART_FAILED = 0.2, 0.2  # of schedules: with parts that end in order, with writes that fail
+PART_REPAIRED = 0.1  # of schedules: with files that are damaged, and repaired
 PART_RULES = 0.7  # of gateways with both streams of their own rule
 PART_SMALL = 0.15  # of gateways: with a spool that has room for a few messages
 
@@ -128,6 +129,7 @@ def draw(seed: int) -> Schedule:
     hosts = [f"{one.site}/{one.name}" for one in gateways]
     faults = draw_faults(chance, hosts, [one.name for one in ingests], active_us)
     faults += tuple(_more_faults(Random(f"more/{seed}"), hosts, active_us))
+    faults += tuple(_repaired(Random(f"repair/{seed}"), [one.name for one in ingests], active_us))
     rules = _rules(chance, gateways)
     trigger_s, shards = chance.choice((1.0, 2.0, 2.0)), chance.choice((1, 1, 1, 2))
     liar = chance.choice(SITES) if chance.random() < PART_LYING else ""
@@ -199,6 +201,16 @@ def _more_faults(chance: Random, hosts: Sequence[str], active_us: int) -> Iterat
     if chance.random() < PART_FAILED:
         for _ in range(4):
             yield Fault("fails_at_write", chance.randint(0, active_us), 100_000, CLOUD, chance.choice((0, 1, 2, 3)))
+
+
+def _repaired(chance: Random, ingests: Sequence[str], active_us: int) -> Iterator[Fault]:
+    """Files whose bits change, and the operator's repair of each part of the landing."""
+    if chance.random() < PART_REPAIRED:
+        at_us = chance.randint(active_us // 3, active_us)
+        for _ in range(chance.choice((1, 2))):
+            yield Fault("landing_rot", at_us)
+        for one in ingests:
+            yield Fault("repair", at_us + chance.randint(1, 1500) * 1000, chance.randint(1, 1000) * 1000, one)
 
 
 def _with_rules(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
