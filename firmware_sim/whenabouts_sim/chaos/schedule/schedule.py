@@ -22,7 +22,7 @@ DRIFT_PPM = 50  # the most that the product assumes
 PART_GROUPED, PART_LYING = 0.3, 0.25  # of schedules: with a group of gateways, with a liar
 PART_LONG = 0.1  # of schedules: three times as long
 PART_ENDED, PART_FAILED = 0.2, 0.2  # of schedules: with parts that end in order, with writes that fail
-PART_REPAIRED = 0.1  # of schedules: with files that are damaged, and repaired
+PART_REPAIRED = 0.15  # of schedules: with files that are damaged, and repaired
 PART_RULES = 0.7  # of gateways with both streams of their own rule
 PART_SMALL = 0.15  # of gateways: with a spool that has room for a few messages
 
@@ -207,7 +207,7 @@ def _repaired(chance: Random, ingests: Sequence[str], active_us: int) -> Iterato
     """Files whose bits change, and the operator's repair of each part of the landing."""
     if chance.random() < PART_REPAIRED:
         at_us = chance.randint(active_us // 3, active_us)
-        for _ in range(chance.choice((1, 2))):
+        for _ in range(chance.choice((1, 2, 4))):
             yield Fault("landing_rot", at_us)
         for one in ingests:
             yield Fault("repair", at_us + chance.randint(1, 1500) * 1000, chance.randint(1, 1000) * 1000, one)
