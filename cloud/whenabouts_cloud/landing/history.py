@@ -9,7 +9,7 @@ through a long history by whole hours of all parts: the clocks of ingests may di
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from whenabouts_cloud.landing.index import START, LandedFile, PartIndex, Position, between, moved
+from whenabouts_cloud.landing.index import START, LandedFile, PartIndex, Position, between, is_settled, moved
 from whenabouts_cloud.landing.layout import DATA, FRONTIER, parts_of
 from whenabouts_cloud.landing.store import Store
 
@@ -36,7 +36,7 @@ class History:
     def __init__(self, landing: Store, part_index: Callable[[Store], PartIndex] = PartIndex) -> None:
         self._landing, self._part_index = landing, part_index
         self._parts: dict[str, PartIndex] = {}
-        self._changed_ns: int | None = -1
+        self._changed_ns: int | None = None  # when it was looked at last
         self._found: dict[str, tuple[Position, list[LandedFile]]] = {}  # by part: since where, and what
 
     def latest(self, start: Mapping[str, Any], max_bytes: int | None = None, upto_frontier: bool = False) -> Offset:
@@ -124,7 +124,7 @@ class History:
         changed_ns = self._landing.changed_ns("")
         if changed_ns is not None and changed_ns == self._changed_ns:
             return
-        self._changed_ns = changed_ns
+        self._changed_ns = changed_ns if is_settled(changed_ns) else None
         for part in (*parts_of(self._landing), *("" if name == ROOT else name for name in start)):
             self._index(part)
 

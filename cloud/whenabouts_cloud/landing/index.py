@@ -14,7 +14,7 @@ import heapq
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, HOUR, SUFFIX, Numbers, numbers_of, path_of
 from whenabouts_cloud.landing.store import Store
@@ -203,8 +203,13 @@ class PartIndex:
 
     def _note(self, folder: str, changed_ns: int | None) -> None:
         """Remember that a local folder has nothing new until it changes."""
-        if changed_ns is not None and time.time_ns() - changed_ns > SETTLED_NS:
+        if is_settled(changed_ns):
             self._seen[folder] = changed_ns
+
+
+def is_settled(changed_ns: int | None) -> TypeGuard[int]:
+    """True if a local folder that has changed then gets another time when it changes again."""
+    return changed_ns is not None and time.time_ns() - changed_ns > SETTLED_NS
 
 
 def _folder(kind: str, hour: str) -> str:

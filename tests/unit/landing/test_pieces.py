@@ -1,5 +1,7 @@
 """A long history is taken in pieces, whose ends make sense to the reader."""
 
+import os
+
 import pytest
 
 from support.cloud.landing import land, reading, watermark
@@ -62,3 +64,13 @@ def test_parts_that_appear_later_are_found(tmp_path, others):
     second = history.latest(first)
     assert second["ingest=b"]["number"] == others + 1
     assert len(history.pieces(first, second)) == others + 1
+
+
+def test_a_part_that_appears_while_the_time_of_the_folder_stands_still_is_found(tmp_path):
+    """Clocks of file systems have ticks of milliseconds, or of a second."""
+    part, history = Part(tmp_path), History(Store.at(tmp_path))
+    part.data()
+    first, changed_ns = history.latest({}), tmp_path.stat().st_mtime_ns
+    Part(tmp_path / "ingest=b", "h").data()
+    os.utime(tmp_path, ns=(changed_ns, changed_ns))
+    assert history.latest(first)["ingest=b"]["number"] == 1
