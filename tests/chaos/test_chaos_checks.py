@@ -10,6 +10,7 @@ from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, 
 from whenabouts_sim.chaos.checks.laws import broken_laws
 from whenabouts_sim.chaos.checks.promises import broken_promises
 from whenabouts_sim.chaos.checks.results import Told, broken_results
+from whenabouts_sim.chaos.network.overheard import Said
 from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, engine_of, rule
 from whenabouts_sim.chaos.parts.landing_files import FileId
 from whenabouts_sim.chaos.schedule.fault import Fault
@@ -94,23 +95,37 @@ def upto(*numbers):
     return [{"": number} for number in numbers]
 
 
+def promised(frontier_us, published, boot=7, one=SEEN, confirmed=()):
+    """What is broken of a heartbeat that says this, when a reading has landed and numbers by boot were acknowledged."""
+    beat = Heartbeat("hall", "gw-1", boot, frontier_us, published, "bounded", 1)
+    said = Said(beat, dict(confirmed))
+    return list(broken_promises(Landed([one], []), [said, said]))
+
+
 def test_a_heartbeat_promises_that_all_before_its_watermark_is_published():
     """Numbers beyond those that it names, and boots that begin later, must not end before it, and no gap either."""
-
-    def broken(frontier_us, published, boot=7):
-        beat = Heartbeat("hall", "gw-1", boot, frontier_us, published, "bounded", 1)
-        return list(broken_promises(Landed([SEEN], []), [beat, beat]))
-
     later_us = SEEN.t_max + 1
-    assert broken(later_us, {7: (0, 0)}) == []
-    assert broken(SEEN.t_max, {7: (-1, -1)}) == []
-    assert broken(None, {}) == []
-    assert broken(later_us, {8: (0, 3)}, boot=8) == []
-    assert "boot 7 number 0, ended 1 us before" in broken(later_us, {7: (0, -1)})[0]
-    assert len(broken(later_us, {}, boot=6)) == 1
-    gap = SEEN._replace(kind="gap", seq=9)
-    beat = Heartbeat("hall", "gw-1", 7, later_us, {7: (0, 8)}, "bounded", 1)
-    assert len(list(broken_promises(Landed([gap], []), [beat]))) == 1
+    assert promised(later_us, {7: (0, 0)}) == []
+    assert promised(SEEN.t_max, {7: (0, -1)}) == []
+    assert promised(None, {}) == []
+    assert "boot 7 number 0, ended 1 us before" in promised(later_us, {7: (0, -1)})[0]
+    assert len(promised(later_us, {}, boot=6)) == 1
+    assert len(promised(later_us, {7: (0, 8)}, one=SEEN._replace(kind="gap", seq=9))) == 1
+
+
+def test_an_earlier_boot_that_a_heartbeat_does_not_name_had_been_acknowledged():
+    later_us = SEEN.t_max + 1
+    assert promised(later_us, {8: (0, 3)}, boot=8, confirmed={7: 0}) == []
+    assert len(promised(later_us, {8: (0, 3)}, boot=8, confirmed={7: -1})) == 1
+    assert len(promised(later_us, {8: (0, 3)}, boot=8, confirmed={8: 3})) == 1
+
+
+def test_what_a_heartbeat_says_is_not_kept_any_more_had_been_acknowledged():
+    assert promised(None, {7: (5, 4)}, confirmed={7: 4}) == []
+    assert (
+        "keeps boot 7 from 5 on, and had been acknowledged up to 3" in promised(None, {7: (5, 4)}, confirmed={7: 3})[0]
+    )
+    assert promised(None, {7: (0, 9)}) == []
 
 
 def test_results_are_those_of_the_definition():

@@ -33,8 +33,9 @@ LEAVES = [
 ]
 
 
-def broken(visits, lives=ALWAYS, rotten=()):
-    return list(broken_visits([("hall", "gw-1")], SIGHTINGS, Landed(READS + visits, []), {"badge1": lives}, rotten))
+def broken(visits, lives=ALWAYS, rotten=(), shut=()):
+    landed, shut = Landed(READS + visits, []), {"badge1": shut}
+    return list(broken_visits([("hall", "gw-1")], SIGHTINGS, landed, {"badge1": lives}, rotten, shut))
 
 
 def test_two_visits_told_whole_break_no_law():
@@ -61,6 +62,19 @@ def test_a_visit_that_a_well_agent_does_not_tell_is_missing():
     assert broken([], rotten={("hall", "gw-1")}) == []
     for stream in ("badge1/presence", "badge1/tags"):  # nobody knows the stamps of refused reads
         assert broken([ENTERS[0], row(14, stream, "gap", 0, 9000, "4")]) == []
+
+
+def test_a_port_that_is_shut_says_nothing_of_a_badge():
+    """A pause is one if the port was open in it for long enough, and looked at to the end."""
+
+    def is_missing(begin_ms, end_ms):
+        return bool(broken([ENTERS[0]], shut=[[EPOCH_US + begin_ms * MS, EPOCH_US + end_ms * MS]]))
+
+    assert not is_missing(2200, 4900)
+    assert not is_missing(2900, 4700)
+    assert is_missing(3100, 4900)
+    assert is_missing(2200, 4500)
+    assert is_missing(2200, 2600)
 
 
 def test_a_visit_begins_and_ends_once_and_its_length_fits():

@@ -10,6 +10,7 @@ from random import Random
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine
 from whenabouts_sim.chaos.network.broker_model import Broker
+from whenabouts_sim.chaos.parts.gateway_part import Gateway
 from whenabouts_sim.chaos.parts.ingest_part import Ingest
 from whenabouts_sim.chaos.parts.landing_files import files_of
 from whenabouts_sim.chaos.parts.part import Part
@@ -40,6 +41,11 @@ class Disturbances:
         if fault.kind in MACHINE_KINDS:
             if part is not None:
                 self._of_machine(fault, part)
+        elif fault.kind == "unplugged":
+            if isinstance(part, Gateway):
+                line = list(part.lines.values())[fault.count % len(part.lines)]
+                line.unplug()
+                self._at(fault.end_us, line.plug)
         elif fault.kind == "sites_move":
             self._move_sites(fault)
         elif fault.kind == "landing_rot":
@@ -55,6 +61,10 @@ class Disturbances:
         if fault.kind == "stall":
             broker.stall(client)
             self._at(fault.end_us, lambda: broker.release(client))
+            return
+        if fault.kind == "refuses":
+            broker.refuses[client] = fault.part
+            self._at(fault.end_us, lambda: broker.refuses.pop(client, None))
             return
         broker.cut(client)
         if fault.kind == "unreachable":

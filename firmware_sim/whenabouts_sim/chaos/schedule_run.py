@@ -5,41 +5,32 @@ import json
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
-from unittest.mock import patch
 
-from whenabouts_cloud.ingest import landing_writer
 from whenabouts_cloud.ingest.owners import Owners, read_owners
 from whenabouts_cloud.landing.layout import PART
 from whenabouts_cloud.rules.model import LatwinRule
-from whenabouts_edge.store import intake
-from whenabouts_edge.uplink import outbox
-from whenabouts_protocol import Heartbeat, WireError, decode_ack, decode_heartbeat
-from whenabouts_sim.chaos.checks.clocks.clock_states import broken_clock_states
-from whenabouts_sim.chaos.checks.clocks.vector_clocks import broken_clocks
 from whenabouts_sim.chaos.checks.damage import broken_damage, broken_results_damage
 from whenabouts_sim.chaos.checks.dead_letters import broken_dead_letters
-from whenabouts_sim.chaos.checks.derived import broken_derived
+from whenabouts_sim.chaos.checks.gateways import broken_gateways, lives_of, reported_by
 from whenabouts_sim.chaos.checks.kept import broken_kept, kept_of
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, latest, newest_numbers, read_landing
 from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, ends_of_batches, steps_of
-from whenabouts_sim.chaos.checks.laws import Broken, Spans, broken_laws, gateways_with_rot
+from whenabouts_sim.chaos.checks.laws import Broken, broken_laws, gateways_with_rot
 from whenabouts_sim.chaos.checks.limits import left_at_the_end, left_in_agent, left_in_ingest, over_limits
 from whenabouts_sim.chaos.checks.promises import broken_promises
 from whenabouts_sim.chaos.checks.repairs import broken_repairs
 from whenabouts_sim.chaos.checks.result_rows import broken_rows
 from whenabouts_sim.chaos.checks.results import broken_results, read_told
 from whenabouts_sim.chaos.checks.together import broken_verdicts, presences
-from whenabouts_sim.chaos.checks.visits import broken_visits
-from whenabouts_sim.chaos.checks.well import well_spans
 from whenabouts_sim.chaos.disturbances import Disturbances
+from whenabouts_sim.chaos.limits_in_place import limited
 from whenabouts_sim.chaos.machine.clock import BEGIN_NS, VirtualTime, taken_over
 from whenabouts_sim.chaos.machine.disk import Disks
 from whenabouts_sim.chaos.machine.logs import logged
@@ -47,8 +38,8 @@ from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine, current
 from whenabouts_sim.chaos.machine.running import Killed
 from whenabouts_sim.chaos.network import lying_gateway as liar
-from whenabouts_sim.chaos.network.broker_model import Broker, Message
-from whenabouts_sim.chaos.network.next_version import understood
+from whenabouts_sim.chaos.network.broker_model import Broker
+from whenabouts_sim.chaos.network.overheard import Overheard
 from whenabouts_sim.chaos.parts.gateway_part import Gateway
 from whenabouts_sim.chaos.parts.ingest_part import Ingest
 from whenabouts_sim.chaos.parts.job_part import Job
@@ -108,16 +99,16 @@ class _Run:
         self._clock = VirtualTime(self._loop)
         self._disks = Disks(folder, lambda: self._now_us)
         self._broker = Broker(self._loop, Random(f"broker/{schedule.seed}"))
-        self._broker.witness = self._seen
-        self._acked: dict[tuple[str, str, int], int] = {}
-        self._heartbeats = list[Heartbeat]()
+        self._overheard = overheard = Overheard(lambda: self._clock.true_us)
+        self._broker.witness, self._broker.arrived = overheard.published, overheard.arrived
+        self._broker.linked = overheard.linked
         self._gateways: dict[str, Gateway] = {}
         self._ingests: dict[str, Ingest] = {}
 
     def run(self) -> Outcome:
         """Run it."""
         seed = f"chance/{self.schedule.seed}"
-        with logged(self._log), taken_over(self._clock, seed), self._disks.in_use(), self._limits():
+        with logged(self._log), taken_over(self._clock, seed), self._disks.in_use(), limited(self.schedule):
             self._loop.set_exception_handler(self._unhandled)
             asyncio.set_event_loop(self._loop)
             try:
@@ -126,19 +117,6 @@ class _Run:
                 self._clear()
                 asyncio.set_event_loop(None)
         return self.outcome
-
-    @contextmanager
-    def _limits(self) -> Iterator[None]:
-        """The limits of the schedule, in place of those that none reaches."""
-        unlanded = self.schedule.most_unlanded or outbox.MAX_UNLANDED
-        every = self.schedule.snapshot_every or landing_writer.SNAPSHOT_EVERY
-        batch = self.schedule.most_in_batch or intake.MAX_BATCH
-        with (
-            patch.object(outbox, "MAX_UNLANDED", unlanded),
-            patch.object(landing_writer, "SNAPSHOT_EVERY", every),
-            patch.object(intake, "MAX_BATCH", batch),
-        ):
-            yield
 
     async def _all(self) -> None:
         self._cloud = Machine(CLOUD, self._disks.add(CLOUD), self._loop.now_ns)
@@ -163,7 +141,7 @@ class _Run:
             )
             cores = dict[str, ReaderCore]()
             for name, _ in plan.readers:
-                core = cores[name] = Rdm6300(name, self.schedule.seed)
+                core = cores[name] = Rdm6300(name, schedule.seed, plan.damage)
                 core.power_on(self._clock.true_us)
                 mine = (one for one in schedule.sightings if one.reader == name)
                 core.load((replace(one, true_us=EPOCH_US + one.true_us) for one in mine), self._clock.true_us)
@@ -204,20 +182,15 @@ class _Run:
             path.write_bytes(before)  # as from a copy: what was told is judged, too
         landed = self._of_honest(read_landing(folder, self._disks.appeared_us, rotten))
         self.outcome.landed = len(landed.readings)
-        self.outcome.broken += broken_laws(self.schedule, landed, self._acked, self._lives())
+        lives, reported = lives_of(self._gateways, self.schedule), reported_by(self._gateways, self.schedule.sightings)
+        self.outcome.broken += broken_laws(self.schedule, landed, self._overheard.acked, lives, reported)
         # A new spool knows nothing of what the damaged one had sent.
         rotten_spools = gateways_with_rot(self.schedule)
-        said = [one for one in self._heartbeats if (one.site, one.gateway) not in rotten_spools]
+        said = [x for x in self._overheard.heartbeats if (x.beat.site, x.beat.gateway) not in rotten_spools]
         self.outcome.broken += [Broken("promises", text) for text in broken_promises(landed, said)]
-        clocks = broken_clocks(landed, rotten_spools, self.schedule.sightings)
-        self.outcome.broken += [Broken("clocks", text) for text in clocks]
-        states = broken_clock_states(self.schedule.gateways, self.schedule.sightings, landed, self._lives())
-        self.outcome.broken += [Broken("clock states", text) for text in states]
-        pairs = broken_derived(self.schedule.gateways, landed, self._lives(), rotten_spools)
-        self.outcome.broken += [Broken("derived", text) for text in pairs]
-        grouped = [(one.site, one.name) for one in self.schedule.gateways if one.group]
-        visits = broken_visits(grouped, self.schedule.sightings, landed, self._lives(), rotten_spools)
-        self.outcome.broken += [Broken("visits", text) for text in visits]
+        self.outcome.broken += broken_gateways(
+            self._gateways, self.schedule, landed, self._overheard, rotten_spools, EPOCH_US + self.outcome.calm_us
+        )
         for one in self._job.rules:
             told = read_told(self._job.out / one.name, one)
             all_ends = ends_of_batches(self._job.out / one.name)
@@ -317,15 +290,6 @@ class _Run:
                 "liveness",
             )
 
-    def _lives(self) -> dict[str, Spans]:
-        """For each reader the spans in which its agent surely could store its readings."""
-        lives = {}
-        for gateway in self._gateways.values():
-            faults = [one for one in self.schedule.faults if one.target == gateway.name]
-            spans = well_spans(gateway.lives, faults, gateway.plan.clock, gateway.plan.disk_s)
-            lives.update({reader: spans for reader, _ in gateway.plan.readers})
-        return lives
-
     def _settled(self, end_us: int) -> bool:
         if any(one.bridge is None or any(left_in_ingest(one.bridge)) for one in self._ingests.values()):
             return False
@@ -390,22 +354,6 @@ class _Run:
         if isinstance(error, Killed):
             return
         self._tell(f"unhandled: {context.get('message')}: {error!r}", "errors")
-
-    def _seen(self, _client: str, message: Message) -> None:
-        message = understood(message)
-        try:
-            if message.topic.endswith("/heartbeat"):
-                self._heartbeats.append(decode_heartbeat(message.payload))
-            if not message.topic.endswith("/ack"):
-                return
-            ack = decode_ack(message.payload)
-        except WireError:
-            return
-        if ack.gateway == liar.NAME:
-            return
-        for boot, seq in ack.landed.items():
-            place = ack.site, ack.gateway, boot
-            self._acked[place] = max(seq, self._acked.get(place, -1))
 
     def _clear(self) -> None:
         for part in self._parts.values():

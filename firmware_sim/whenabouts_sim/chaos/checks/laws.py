@@ -27,12 +27,20 @@ CALM_US = 120_000_000  # no schedule goes on for longer after its last event
 BEFORE_US, AFTER_US = 500_000, 1_500_000  # a reading is safe if its agent has run and runs for so long
 
 
-def broken_laws(schedule: Schedule, landed: Landed, acked: Acked, lives: Mapping[str, Spans]) -> list[Broken]:
-    """Every law that does not hold. lives: for each reader the spans in which an agent surely could store its readings."""
+def broken_laws(
+    schedule: Schedule,
+    landed: Landed,
+    acked: Acked,
+    lives: Mapping[str, Spans],
+    reported: Sequence[Sighting] | None = None,
+) -> list[Broken]:
+    """Every law that does not hold. lives: for each reader the spans in which an agent surely could store its readings.
+    reported: sightings that readers could tell, by undamaged bytes on an open line; None: all.
+    """
     rotten = gateways_with_rot(schedule)
     return [
         *(Broken("stamps", text) for text in _stamps(schedule, landed, rotten)),
-        *(Broken("lost", text) for text in _lost(schedule, landed, lives)),
+        *(Broken("lost", text) for text in _lost(schedule.sightings if reported is None else reported, landed, lives)),
         *(Broken("gaps", text) for text in _counted_twice(schedule, landed, rotten)),
         *(Broken("numbers", text) for text in _numbers(landed, acked, rotten, _failed(schedule))),
         *(Broken("frontiers", text) for text in _frontiers(landed, rotten)),
@@ -68,15 +76,15 @@ def _stamps(schedule: Schedule, landed: Landed, rotten: Collection[tuple[str, ..
             yield f"{place[0]} {place[1]} landed {count} times, and was seen {len(true_us[place])} times"
 
 
-def _lost(schedule: Schedule, landed: Landed, lives: Mapping[str, Spans]) -> Iterator[str]:
-    """What a reader saw while an agent was well has landed, or a gap reading around its time counts it."""
+def _lost(reported: Sequence[Sighting], landed: Landed, lives: Mapping[str, Spans]) -> Iterator[str]:
+    """What a reader told while an agent was well has landed, or a gap reading around its time counts it."""
     stamps = defaultdict[str, list[_Span]](list)
     for one in landed.readings:
         is_gap = one.kind == "gap"
         room = int(one.value or 0) if is_gap else 1
         stamps[one.stream].append(_Span(one.t_min, one.t_max, None if is_gap else one.key or "", room))
     wanted = defaultdict[str, list[Sighting]](list)
-    for sighting in schedule.sightings:
+    for sighting in reported:
         at_us = EPOCH_US + sighting.true_us
         if any(begin + BEFORE_US <= at_us <= end - AFTER_US for begin, end in lives[sighting.reader]):
             wanted[stream_of(sighting.reader)].append(sighting)

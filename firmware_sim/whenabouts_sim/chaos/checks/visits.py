@@ -19,6 +19,7 @@ from whenabouts_sim.world.world import Sighting
 LEAVE_US = LEAVE_MS * 1000
 SURELY_US = LEAVE_US * 6 // 5  # a gateway's clock may be slewed by a twelfth
 LEAVE = '"leave"'
+UNSEEN_US = 500_000  # the longest between two looks at a port
 BEFORE_US, AFTER_US = 500_000, 2_000_000  # a visit is told if its agent has run and runs for so long
 
 
@@ -28,9 +29,11 @@ def broken_visits(
     landed: Landed,
     lives: Mapping[str, Spans],
     rotten: Collection[tuple[str, ...]],
+    shut: Mapping[str, Spans] = {},
 ) -> Iterator[str]:
     """Visits that did not happen, and those that are missing. gateways: site and name, each with a badge on a reader of its
-    own. lives: by reader, when its agent surely could store. rotten: gateways that may have forgotten what they sent.
+    own. lives: by reader, when its agent surely could store. rotten: gateways that may have forgotten what they sent. shut:
+    by reader, when its port was not open, so that silence said nothing.
     """
     for site, gateway in gateways:
         reader, stream = badge_of(gateway), presence_stream(badge_of(gateway))
@@ -45,7 +48,7 @@ def broken_visits(
             is_whole = len(visits) == len(told)  # else a gap reading counts what the spool refused
             yield from _unordered(visits, times, is_whole)
             if is_whole and not any(one.kind == "gap" for one in reads):  # the stamps of those reads are not known
-                yield from _missing(stream, _pauses(times, reads), visits, lives[reader])
+                yield from _missing(stream, _pauses(times, reads, shut.get(reader, ())), visits, lives[reader])
 
 
 def _ends(times: Sequence[int]) -> list[int]:
@@ -90,13 +93,23 @@ def _fit(enter: LandedReading, leave: LandedReading, times: Sequence[int]) -> bo
     return is_long and 1 <= said["reads"] <= most_reads
 
 
-def _pauses(times: Sequence[int], reads: Sequence[LandedReading]) -> Iterator[tuple[int, int]]:
-    """Sightings on both sides of each pause that stamps do not leave open, however the gateway's clock was slewed."""
+def _pauses(times: Sequence[int], reads: Sequence[LandedReading], shut: Spans = ()) -> Iterator[tuple[int, int]]:
+    """Sightings on both sides of each pause that stamps do not leave open, however the gateway's clock was slewed. The port
+    was open for long enough in it.
+    """
     stamps = [[one for one in reads if one.kind == "tag" and one.t_min <= at_us <= one.t_max] for at_us in times]
     for (one, before), (following, after) in pairwise(zip(times, stamps, strict=True)):
         ended_us, begun_us = max((x.t_max for x in before), default=0), min((x.t_min for x in after), default=0)
-        if ended_us and begun_us - ended_us > SURELY_US:
+        if ended_us and any(end - begin > SURELY_US for begin, end in _without([(ended_us, begun_us)], shut)):
             yield one, following
+
+
+def _without(spans: Spans, shut: Spans) -> Spans:
+    """The spans without those in which a port was shut, and what its agent may not have looked at before."""
+    for begin, end in shut:
+        pieces = ((since, min(until, begin - UNSEEN_US)) for since, until in spans)
+        spans = [*pieces, *((max(since, end), until) for since, until in spans)]
+    return spans
 
 
 def _missing(

@@ -36,6 +36,11 @@ class VirtualTime:
         """UTC, without an error."""
         return EPOCH_US + (self.now_ns - BEGIN_NS) // 1000
 
+    @property
+    def seen_us(self) -> int:
+        """UTC at the moment up to which the current process has been seen."""
+        return EPOCH_US + ((self.now_ns if self.behind_ns is None else self.behind_ns) - BEGIN_NS) // 1000
+
     def monotonic_ns(self) -> int:
         """CLOCK_MONOTONIC of the machine on which the current process runs."""
         now_ns = self.now_ns if self.behind_ns is None else self.behind_ns

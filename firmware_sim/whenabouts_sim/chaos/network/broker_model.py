@@ -37,6 +37,9 @@ class Client(Protocol):
     def taken(self, mid: int) -> None:
         """The broker has taken a message."""
 
+    def refused(self, mid: int) -> None:
+        """The broker has refused a message."""
+
     def lost(self) -> None:
         """The connection has broken."""
 
@@ -82,11 +85,20 @@ class Connection:
 
     def deliver(self, message: Message, mid: int) -> None:
         """Send a message to the client."""
-        self._send(False, lambda: self._client.came(message, mid))
+
+        def come() -> None:
+            self._broker.arrived(self.name, message)
+            self._client.came(message, mid)
+
+        self._send(False, come)
 
     def take(self, mid: int) -> None:
         """Tell the client that a message was taken."""
         self._send(False, lambda: self._client.taken(mid))
+
+    def refuse(self, mid: int) -> None:
+        """Tell the client that a message was refused."""
+        self._send(False, lambda: self._client.refused(mid))
 
     def cut(self, noticed_s: float) -> None:
         """Break it: what is on its way is lost, and the client learns of it after a while."""
@@ -125,8 +137,12 @@ class Connection:
 
 class Broker:
     """The broker. most_waiting: messages that it keeps for a session; further ones are dropped. unreachable: clients that
-    cannot connect. slow: times as slow as usual. twice: the probability with which it sends a message of QoS 1 twice.
-    confirmed: what ingests have acknowledged after they had processed it.
+    cannot connect. refuses: the probability with which it refuses a message of QoS 1, by client. slow: times as slow as
+    usual. twice: the probability with which it sends a message of QoS 1 twice. confirmed: what ingests have acknowledged
+    after they had processed it.
+
+    witness, arrived: are told of each message that it takes from a client, and that reaches one. linked: is told when
+    messages begin, and cease, to pass between it and a client.
     """
 
     def __init__(self, loop: VirtualLoop, chance: Random, most_waiting: int = 1000) -> None:
@@ -135,9 +151,12 @@ class Broker:
         self.sessions: dict[str, Session] = {}
         self.retained: dict[str, Message] = {}
         self.unreachable: set[str] = set()
+        self.refuses: dict[str, float] = {}
         self.slow = 1.0
         self.twice = 0.0
         self.witness: Callable[[str, Message], None] = lambda name, message: None
+        self.arrived: Callable[[str, Message], None] = lambda name, message: None
+        self.linked: Callable[[str, bool], None] = lambda name, is_up: None
         self.confirmed = list[Message]()
 
     def latency_s(self) -> float:
@@ -161,12 +180,17 @@ class Broker:
             self._break(session, 0.0)
         session.kept = keep
         connection = session.connection = Connection(self, name, client, will)
+        self.linked(name, True)
         for mid, message in session.waiting.items():
             connection.deliver(message, mid)
         return connection
 
     def published(self, connection: Connection, message: Message, mid: int) -> None:
         """A message has come from a client."""
+        refuses = self.refuses.get(connection.name, 0.0) if message.qos else 0.0
+        if refuses and self._chance.random() < refuses:
+            connection.refuse(mid)
+            return
         self.witness(connection.name, message)
         self._spread(message)
         if message.qos:
@@ -194,6 +218,7 @@ class Broker:
         connection.broken = True
         session = self._session(connection)
         if session is not None:
+            self.linked(connection.name, False)
             session.connection = None
             if not session.kept:
                 del self.sessions[connection.name]
@@ -209,17 +234,20 @@ class Broker:
         session = self.sessions.get(name)
         if session is not None and session.connection is not None:
             session.connection.stalled = True
+            self.linked(name, False)
 
     def release(self, name: str) -> None:
         """The connection of a client carries messages again, first those that waited."""
         session = self.sessions.get(name)
         if session is not None and session.connection is not None:
             session.connection.release()
+            self.linked(name, True)
 
     def restart(self, forget_sessions: bool, forget_retained: bool) -> None:
         """Break all connections, as a broker that is started again, with or without what it kept on its disk."""
-        for session in list(self.sessions.values()):
+        for name, session in list(self.sessions.items()):
             if session.connection is not None:
+                self.linked(name, False)
                 session.connection.will = None
                 session.connection.cut(self._chance.random() * NOTICED_S)
                 session.connection = None
@@ -230,6 +258,7 @@ class Broker:
     def _break(self, session: Session, noticed_s: float) -> None:
         connection, session.connection = session.connection, None
         assert connection is not None
+        self.linked(connection.name, False)
         connection.cut(noticed_s)
         if not session.kept:
             self.sessions.pop(connection.name, None)

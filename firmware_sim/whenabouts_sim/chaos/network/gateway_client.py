@@ -42,7 +42,7 @@ class Info(NamedTuple):
         """Nobody waits in a simulation."""
 
 
-GOOD, GONE = Reason(0), Reason(136, "the connection was lost")
+GOOD, GONE, TOO_MANY = Reason(0), Reason(136, "the connection was lost"), Reason(151, "Quota exceeded")
 
 
 class GatewayClient:
@@ -131,6 +131,10 @@ class GatewayClient:
     def taken(self, mid: int) -> None:
         """The broker has taken a message."""
         self._soon(lambda: self.on_publish(self, None, mid, GOOD, None))
+
+    def refused(self, mid: int) -> None:
+        """The broker has refused a message, as MQTT 5 lets it."""
+        self._soon(lambda: self.on_publish(self, None, mid, TOO_MANY, None))
 
     def lost(self) -> None:
         """The connection has broken."""

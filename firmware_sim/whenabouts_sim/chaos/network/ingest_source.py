@@ -88,6 +88,9 @@ class IngestSource:
     def taken(self, mid: int) -> None:
         """Acknowledgements to gateways are not waited for."""
 
+    def refused(self, mid: int) -> None:
+        """A gateway that is not told sends again."""
+
     def lost(self) -> None:
         """The connection has broken."""
         self._again()

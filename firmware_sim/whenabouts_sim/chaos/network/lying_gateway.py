@@ -58,6 +58,9 @@ class Liar:
     def taken(self, mid: int) -> None:
         """Nothing is waited for."""
 
+    def refused(self, mid: int) -> None:
+        """Nothing is sent again."""
+
     def lost(self) -> None:
         """It connects again."""
 

@@ -1,5 +1,6 @@
 """A simulated gateway: a machine with readers on its ports, and the real agent, which is started again when it ends."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,8 +19,10 @@ from whenabouts_sim.chaos.network.gateway_client import maker
 from whenabouts_sim.chaos.parts.job_rules import GROUP, NEAR_STREAM, STATE, near_file, state_stream
 from whenabouts_sim.chaos.parts.part import Part
 from whenabouts_sim.chaos.parts.serial_line import ReaderTask, SerialLine
+from whenabouts_sim.chaos.parts.watched_clock import WatchedClock
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan, WrongClock
 from whenabouts_sim.readers.core import ReaderCore
+from whenabouts_sim.readers.faults import NO_FAULTS, Faults
 from whenabouts_sim.world.clocks import EPOCH_US
 
 STORED_US = 1_000_000  # laws allow 1.5 s before a kill; an orderly end stores what was read half a second before
@@ -48,7 +51,7 @@ class GatewayPlan:
     group: its members as site/name, if it is in one; it watches the badge that lies on its reader `badge_of(name)`, and
     tells its visits.
     spool_bytes: the limit of its spool; 0 for the usual one, which no schedule reaches. near: distance in ms and percent of
-    the rule that it runs itself, if it runs one.
+    the rule that it runs itself, if it runs one. damage: of bytes between its readers and it.
     """
 
     site: str
@@ -64,6 +67,7 @@ class GatewayPlan:
     group: tuple[str, ...] = ()
     spool_bytes: int = 0
     near: tuple[int, int] | None = None
+    damage: Faults = NO_FAULTS
 
     @property
     def streams(self) -> list[str] | None:
@@ -93,7 +97,8 @@ class GatewayPlan:
 
 
 class Gateway(Part):
-    """A gateway. lives: when its agents began and ended, us since 1970 UTC. ended: called when one has ended in order."""
+    """A gateway. lives: when its agents began and ended, us since 1970 UTC. wrong_times: what its clock said of UTC
+    that was not true. lines: to its readers, by their names. ended: called when one has ended in order."""
 
     ends_on_full_disk = (SpoolError,)
 
@@ -104,7 +109,7 @@ class Gateway(Part):
         super().__init__(f"{plan.site}/{plan.name}", machine, loop, told)
         self.plan = plan
         self._clock, self._broker, self._ended = clock, broker, ended
-        self._lines = {f"chaos://{name}": SerialLine(core, clock, loop) for name, core in readers.items()}
+        self.lines = {name: SerialLine(core, clock, loop) for name, core in readers.items()}
         rules = None
         if plan.near is not None:
             rules = machine.disk.root.with_suffix(".rules")
@@ -113,6 +118,7 @@ class Gateway(Part):
         self._config = replace(config, spool_limit_bytes=plan.spool_bytes) if plan.spool_bytes else config
         self.agent: Agent | None = None
         self.lives: list[list[int]] = []
+        self.wrong_times: list[str] = []
 
     async def _serve(self, process: Process) -> None:
         life = [self._clock.true_us, 1 << 62]
@@ -121,7 +127,12 @@ class Gateway(Part):
         on_us = EPOCH_US + (self.machine.on_ns - BEGIN_NS) // 1000
         source = WrongClock(self.plan.clock, self._clock, EPOCH_US, on_us)
         machine = AgentMachine(self._reader, maker(self._broker, process, self.is_next), lambda: self.machine.run)
-        self.agent = Agent(self._config, PacedClock(source, source.pace), None, machine)
+        clock = WatchedClock(
+            PacedClock(source, source.pace),
+            lambda: (source.host_us(time.monotonic_ns()), self._clock.seen_us),
+            self.wrong_times,
+        )
+        self.agent = Agent(self._config, clock, None, machine)
         await self.agent.run()
         self._ended(self)
 
@@ -131,4 +142,4 @@ class Gateway(Part):
             self.agent.stop()
 
     def _reader(self, reader: Any, *args: Any) -> ReaderTask:
-        return ReaderTask(self._lines[reader.port], self._clock, self.plan.poll_ms, reader, *args)
+        return ReaderTask(self.lines[reader.name], self._clock, self.plan.poll_ms, reader, *args)

@@ -6,35 +6,78 @@ threads the system looks at its buffer late, and the thread goes on later still:
 """
 
 import asyncio
+import errno
 import time
-from typing import Any
+from collections import deque
+from typing import Any, NamedTuple
 
 from whenabouts_edge.config.settings import ReaderConfig
-from whenabouts_edge.readers.port import Port
+from whenabouts_edge.readers.port import Port, PortError
 from whenabouts_edge.readers.thread import ReaderThread
+from whenabouts_hardware.readers import em4100
 from whenabouts_sim.chaos.machine.clock import VirtualTime
 from whenabouts_sim.chaos.machine.running import running
 from whenabouts_sim.readers.core import ReaderCore
+from whenabouts_sim.readers.wire import Piece
+from whenabouts_sim.world.world import Sighting
+
+
+class Happened(NamedTuple):
+    """At a moment of UTC a line was "unplugged", "opened", or "not found" by somebody who wanted to open it."""
+
+    at_us: int
+    what: str
 
 
 class SerialLine:
-    """The device that `Port` opens. One reader, which goes on when nobody reads."""
+    """The device that `Port` opens. One reader, which goes on when nobody reads, and while the line is unplugged.
+
+    lost: sightings of which bytes came while it was unplugged, or was not opened again yet, or waited in the system's
+    buffer when it was unplugged; and those of which damaged bytes say nothing. history: what happened to it.
+    """
 
     def __init__(self, reader: ReaderCore, clock: VirtualTime, loop: asyncio.AbstractEventLoop) -> None:
         self._reader, self._clock, self._loop = reader, clock, loop
-        self._bytes = bytearray()
+        self._pieces: deque[tuple[Piece, int]] = deque()  # in the system's buffer, with how much of each was read
         self._seen: int | None = None  # bytes in the buffer when the system looked; None: it looks when it is asked
+        self._is_cut = False  # of the frame that comes, some piece was lost
+        self.is_plugged = True
+        self._is_gone = False  # it was unplugged since it was opened
         self.timeout: float | None = None
+        self.lost: set[Sighting] = set()
+        self.history: list[Happened] = []
 
     def open(self) -> None:
-        """The system empties its buffer."""
-        self._reader.due(self._clock.true_us)
-        self._bytes.clear()
+        """The system empties its buffer.
+
+        Raises:
+            PortError: it is unplugged.
+        """
+        self._look()
+        self._note("opened" if self.is_plugged else "not found")
+        if not self.is_plugged:
+            raise PortError("found no device")
+        self._is_gone = False
+        self._pieces.clear()
+
+    def unplug(self) -> None:
+        """Take it away: what waits in the system's buffer is lost."""
+        self._look()
+        self._note("unplugged")
+        self.is_plugged, self._is_gone = False, True
+        for piece, _ in self._pieces:
+            self._lose(piece)
+        self._pieces.clear()
+
+    def plug(self) -> None:
+        """Bring it back: it can be opened again."""
+        self._look()
+        self.is_plugged = True
 
     async def wait(self, timeout_s: float) -> None:
-        """Wait for bytes."""
+        """Wait for bytes, or until it is unplugged."""
         end_s = self._loop.time() + timeout_s
-        while not self._look():
+        while not self._look() and not self._is_gone:
             next_us = self._reader.next_us()
             left_s = end_s - self._loop.time()
             if left_s <= 0:
@@ -50,18 +93,27 @@ class SerialLine:
     @property
     def in_waiting(self) -> int:
         """Bytes in the system's buffer."""
+        self._demand()
         return self._look()
 
     def read(self, size: int) -> bytes:
         """Return what is there; the time-out has passed if nothing is."""
         self._clock.behind_ns = None
+        self._demand()
         there, self._seen = self._look() if self._seen is None else self._seen, None
-        data = bytes(self._bytes[: min(size, there)])
-        del self._bytes[: len(data)]
-        return data
+        data, left = bytearray(), min(size, there)
+        while left:
+            piece, begin = self._pieces.popleft()
+            some = piece.data[begin : begin + left]
+            data += some
+            left -= len(some)
+            if begin + len(some) < len(piece.data):
+                self._pieces.appendleft((piece, begin + len(some)))
+        return bytes(data)
 
     def write(self, data: bytes) -> int:
         """Send to the reader."""
+        self._demand()
         self._reader.feed(data, self._clock.true_us)
         return len(data)
 
@@ -71,10 +123,36 @@ class SerialLine:
     def close(self) -> None:
         """The reader goes on."""
 
+    def _note(self, what: str) -> None:
+        self.history.append(Happened(self._clock.true_us, what))
+
+    def _demand(self) -> None:
+        if self._is_gone:
+            self._seen = None
+            raise OSError(errno.EIO, "the device was unplugged")
+
     def _look(self) -> int:
         for piece in self._reader.due(self._clock.true_us):
-            self._bytes += piece.data
-        return len(self._bytes)
+            if self._is_gone:
+                self._lose(piece)
+                continue
+            if piece.sighting is not None and (self._is_cut or _says_nothing(piece, piece.sighting)):
+                self.lost.add(piece.sighting)
+            self._is_cut = self._is_cut and not piece.ends_frame
+            self._pieces.append((piece, 0))
+        return sum(len(piece.data) - begin for piece, begin in self._pieces)
+
+    def _lose(self, piece: Piece) -> None:
+        """Nobody can read this piece any more; its frame is of no use without it."""
+        self._is_cut = not piece.ends_frame
+        if piece.sighting is not None:
+            self.lost.add(piece.sighting)
+
+
+def _says_nothing(piece: Piece, sighting: Sighting) -> bool:
+    """True for damage; but a changed case of a digit changes nothing."""
+    key = sighting.key
+    return bool(piece.damaged) and piece.data.upper() != em4100.encode(int(key[:2], 16), int(key[2:], 16))
 
 
 async def _turn_of_the_processor() -> None:

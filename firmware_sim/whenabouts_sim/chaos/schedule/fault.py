@@ -14,7 +14,7 @@ CLOUD, SECOND, JOBS = "cloud", "second", "jobs"
 class Fault:
     """One fault. target: a gateway as site/name, an ingest, JOBS, or "" for the broker.
 
-    count: of writes before it, part: a probability, where the kind has one.
+    count: of writes before it, or of readers before its own; part: a probability, where the kind has one.
     """
 
     kind: str
@@ -32,6 +32,7 @@ class Fault:
     def __str__(self) -> str:
         more = [f"of {self.target}"] if self.target else []
         more += [f"before write {self.count + 1}"] if self.kind.endswith("write") else []
+        more += [f"reader {self.count}"] if self.kind == "unplugged" else []
         more += [f"for {self.length_us / 1e6:.3f} s"] if self.length_us else []
         more += [f"part {self.part:.2f}"] if self.part else []
         return " ".join([self.kind.replace("_", " "), *more])
@@ -125,7 +126,7 @@ KINDS: dict[str, Draw] = {
 }
 
 
-CONNECTION_KINDS = ("cut", "stall", "unreachable")
+CONNECTION_KINDS = ("cut", "stall", "unreachable", "refuses")
 MACHINE_KINDS = (
     "kill",
     "kill_at_write",

@@ -4,7 +4,7 @@ Times are microseconds since the schedule's begin. A world is a few gateways wit
 the other. All faults end before `calm_us`; after that everything must land and be told within a bound.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -12,8 +12,11 @@ from whenabouts_sim.chaos.parts.gateway_part import LEAVE_MS, GatewayPlan, badge
 from whenabouts_sim.chaos.parts.job_rules import LENGTH_MS, MATCHES, PAIRS, TOGETHER
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.chaos.schedule.fault import CLOUD, SECOND, Fault, draw_faults
+from whenabouts_sim.chaos.schedule.more_faults import more_faults
+from whenabouts_sim.readers.faults import Faults
 from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, Sighting
 
+DAMAGE = Faults(split=100, noise=100, flipped=60, head_lost=40, glued=40)
 ROUTES = (("dock", "door"), ("shelf", "exit"), ("shelf", "till", "exit"))
 READERS = ("dock", "dock-b", "door", "door-b", "shelf", "till", "exit", "exit-b")  # those with -b feed the same stream
 SITES = ("hall", "shop")
@@ -21,9 +24,8 @@ SPACING_US = RDM_REPEAT_US + 1000
 DRIFT_PPM = 50  # the most that the product assumes
 PART_GROUPED, PART_LYING = 0.3, 0.25  # of schedules: with a group of gateways, with a liar
 PART_LONG = 0.1  # of schedules: three times as long
-PART_ENDED, PART_FAILED = 0.2, 0.2  # of schedules: with parts that end in order, with writes that fail
-PART_REPAIRED = 0.15  # of schedules: with files that are damaged, and repaired
 PART_RULES = 0.7  # of gateways with both streams of their own rule
+PART_DAMAGED = 0.1  # of gateways: with bytes that are damaged on the wire
 PART_SMALL = 0.15  # of gateways: with a spool that has room for a few messages
 
 
@@ -128,13 +130,13 @@ def draw(seed: int) -> Schedule:
     ingests = _begun(Random(f"begin/{seed}"), chance.choice((ALONE, ALONE, TWO)))
     hosts = [f"{one.site}/{one.name}" for one in gateways]
     faults = draw_faults(chance, hosts, [one.name for one in ingests], active_us)
-    faults += tuple(_more_faults(Random(f"more/{seed}"), hosts, active_us))
-    faults += tuple(_repaired(Random(f"repair/{seed}"), [one.name for one in ingests], active_us))
+    faults += tuple(more_faults(seed, hosts, [one.name for one in ingests], active_us))
     rules = _rules(chance, gateways)
     trigger_s, shards = chance.choice((1.0, 2.0, 2.0)), chance.choice((1, 1, 1, 2))
     liar = chance.choice(SITES) if chance.random() < PART_LYING else ""
     small = Random(f"small/{seed}")
     gateways = _with_rules(Random(f"near/{seed}"), _with_small_spools(small, gateways))
+    gateways = _with_damage(Random(f"damage/{seed}"), gateways)
     return Schedule(
         seed, gateways, sightings, faults, tuple(range(len(faults))), active_us, rules, trigger_s, shards, ingests, liar,
         small.choice((0, 0, 0, 5)), small.choice((0, 2, 5)), Random(f"batch/{seed}").choice((0, 0, 0, 3)),
@@ -192,25 +194,9 @@ def _begun(chance: Random, ingests: tuple[IngestPlan, ...]) -> tuple[IngestPlan,
     return (ingests[0], *(replace(one, begins_us=late_us) for one in ingests[1:]))
 
 
-def _more_faults(chance: Random, hosts: Sequence[str], active_us: int) -> Iterator[Fault]:
-    """Parts that end in order, and are started again; a disk that refuses single writes of the ingest."""
-    if chance.random() < PART_ENDED:
-        for _ in range(chance.choice((1, 2))):
-            at_us, length_us = chance.randint(0, active_us), chance.randint(1, 1500) * 1000
-            yield Fault("end", at_us, length_us, chance.choice((*hosts, CLOUD)))
-    if chance.random() < PART_FAILED:
-        for _ in range(4):
-            yield Fault("fails_at_write", chance.randint(0, active_us), 100_000, CLOUD, chance.choice((0, 1, 2, 3)))
-
-
-def _repaired(chance: Random, ingests: Sequence[str], active_us: int) -> Iterator[Fault]:
-    """Files whose bits change, and the operator's repair of each part of the landing."""
-    if chance.random() < PART_REPAIRED:
-        at_us = chance.randint(active_us // 3, active_us)
-        for _ in range(chance.choice((1, 2, 4))):
-            yield Fault("landing_rot", at_us)
-        for one in ingests:
-            yield Fault("repair", at_us + chance.randint(1, 1500) * 1000, chance.randint(1, 1000) * 1000, one)
+def _with_damage(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
+    """Some gateways with bytes that are split, changed or lost on their lines, and others between them."""
+    return tuple(replace(one, damage=DAMAGE) if chance.random() < PART_DAMAGED else one for one in gateways)
 
 
 def _with_rules(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:

@@ -1,0 +1,68 @@
+"""The laws of gateways: ports, clocks, what they know of each other, their own rules, visits."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from whenabouts_sim.chaos.checks.clocks.clock_states import broken_clock_states
+from whenabouts_sim.chaos.checks.clocks.heard_states import broken_knowledge
+from whenabouts_sim.chaos.checks.clocks.told_states import broken_reports
+from whenabouts_sim.chaos.checks.clocks.vector_clocks import broken_clocks
+from whenabouts_sim.chaos.checks.derived import broken_derived
+from whenabouts_sim.chaos.checks.landed import Landed
+from whenabouts_sim.chaos.checks.laws import Broken
+from whenabouts_sim.chaos.checks.ports import broken_ports, shut_spans
+from whenabouts_sim.chaos.checks.visits import broken_visits
+from whenabouts_sim.chaos.checks.well import Spans, well_spans
+from whenabouts_sim.chaos.network.overheard import Overheard
+from whenabouts_sim.chaos.parts.gateway_part import Gateway
+from whenabouts_sim.chaos.schedule.schedule import Schedule
+from whenabouts_sim.world.world import Sighting
+
+Gateways = Mapping[str, Gateway]
+"""By site/name."""
+
+
+def lives_of(gateways: Gateways, schedule: Schedule) -> dict[str, Spans]:
+    """For each reader the spans in which its agent surely could store its readings."""
+    lives = {}
+    for name, one in gateways.items():
+        faults = [fault for fault in schedule.faults if fault.target == name]
+        spans = well_spans(one.lives, faults, one.plan.clock, one.plan.disk_s)
+        lives.update({reader: spans for reader, _ in one.plan.readers})
+    return lives
+
+
+def reported_by(gateways: Gateways, sightings: Sequence[Sighting]) -> list[Sighting]:
+    """The sightings that readers could tell, by undamaged bytes on an open line."""
+    lines = [line for one in gateways.values() for line in one.lines.items()]
+    lost = {(name, one.number) for name, line in lines for one in line.lost}
+    return [one for one in sightings if (one.reader, one.number) not in lost]
+
+
+def broken_gateways(
+    gateways: Gateways,
+    schedule: Schedule,
+    landed: Landed,
+    heard: Overheard,
+    rotten: Collection[tuple[str, ...]],
+    end_us: int,
+) -> Iterator[Broken]:
+    """What does not hold. rotten: gateways that may have forgotten what they sent. end_us: of the schedule, UTC."""
+    lives, reported = lives_of(gateways, schedule), reported_by(gateways, schedule.sightings)
+    slow = {fault.target for fault in schedule.faults if fault.kind == "slow_threads"}
+    for name, gateway in gateways.items():
+        yield from (Broken("utc", f"{name}: {text}") for text in gateway.wrong_times)
+        for reader, line in () if name in slow else gateway.lines.items():
+            spans, poll_ms = gateway.lives, gateway.plan.poll_ms
+            yield from (Broken("ports", text) for text in broken_ports(reader, line.history, spans, poll_ms, end_us))
+    lines = [line for one in gateways.values() for line in one.lines.items()]
+    shut = {reader: shut_spans(line.history) for reader, line in lines}
+    plans, grouped = schedule.gateways, [(one.site, one.name) for one in schedule.gateways if one.group]
+    for law, texts in (
+        ("clocks", broken_clocks(landed, rotten, schedule.sightings)),
+        ("knowledge", broken_knowledge(landed, heard.states, schedule.sightings)),
+        ("knowledge", broken_reports(schedule, landed, lives, heard.links, end_us)),
+        ("clock states", broken_clock_states(plans, schedule.sightings, landed, lives)),
+        ("derived", broken_derived(plans, landed, lives, rotten)),
+        ("visits", broken_visits(grouped, reported, landed, lives, rotten, shut)),
+    ):
+        yield from (Broken(law, text) for text in texts)

@@ -1,0 +1,24 @@
+"""The limits of a schedule, in place of those that none reaches."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from unittest.mock import patch
+
+from whenabouts_cloud.ingest import landing_writer
+from whenabouts_edge.store import intake
+from whenabouts_edge.uplink import outbox
+from whenabouts_sim.chaos.schedule.schedule import Schedule
+
+
+@contextmanager
+def limited(schedule: Schedule) -> Iterator[None]:
+    """The product's modules with the limits that the schedule has."""
+    with ExitStack() as stack:
+        for module, name, limit in (
+            (outbox, "MAX_UNLANDED", schedule.most_unlanded),
+            (landing_writer, "SNAPSHOT_EVERY", schedule.snapshot_every),
+            (intake, "MAX_BATCH", schedule.most_in_batch),
+        ):
+            if limit:
+                stack.enter_context(patch.object(module, name, limit))
+        yield

@@ -1,0 +1,56 @@
+"""Faults that are drawn beside the others, each kind from a stream of chance of its own: what a seed drew before stays."""
+
+from collections.abc import Iterator, Sequence
+from random import Random
+
+from whenabouts_sim.chaos.schedule.fault import CLOUD, Fault
+from whenabouts_sim.world.world import SECOND_US
+
+PART_ENDED, PART_FAILED, PART_REFUSED, PART_UNPLUGGED = 0.2, 0.2, 0.15, 0.15  # of schedules
+PART_REPAIRED = 0.15  # of schedules
+
+
+def more_faults(seed: int, hosts: Sequence[str], ingests: Sequence[str], active_us: int) -> Iterator[Fault]:
+    """Those of a seed. hosts: its gateways as site/name."""
+    yield from _ends(Random(f"more/{seed}"), hosts, active_us)
+    yield from _refusals(Random(f"refuses/{seed}"), (*hosts, *ingests), active_us)
+    yield from _unplugs(Random(f"ports/{seed}"), hosts, active_us)
+    yield from _repairs(Random(f"repair/{seed}"), ingests, active_us)
+
+
+def _ends(chance: Random, hosts: Sequence[str], active_us: int) -> Iterator[Fault]:
+    """Parts that end in order, and are started again; a disk that refuses single writes of the ingest."""
+    if chance.random() < PART_ENDED:
+        for _ in range(chance.choice((1, 2))):
+            at_us, length_us = chance.randint(0, active_us), chance.randint(1, 1500) * 1000
+            yield Fault("end", at_us, length_us, chance.choice((*hosts, CLOUD)))
+    if chance.random() < PART_FAILED:
+        for _ in range(4):
+            yield Fault("fails_at_write", chance.randint(0, active_us), 100_000, CLOUD, chance.choice((0, 1, 2, 3)))
+
+
+def _refusals(chance: Random, clients: Sequence[str], active_us: int) -> Iterator[Fault]:
+    """A broker that refuses messages of a client for a while."""
+    if chance.random() < PART_REFUSED:
+        for _ in range(chance.choice((1, 2))):
+            at_us, length_us = chance.randint(0, active_us), int(chance.random() * 3 * SECOND_US)
+            yield Fault("refuses", at_us, length_us, chance.choice(clients), part=chance.choice((0.2, 0.6, 1.0)))
+
+
+def _unplugs(chance: Random, gateways: Sequence[str], active_us: int) -> Iterator[Fault]:
+    """Readers that are unplugged, and come back; the number counts the readers of their gateway."""
+    if chance.random() < PART_UNPLUGGED:
+        for _ in range(chance.choice((1, 2, 3))):
+            at_us, length_us = chance.randint(0, active_us), chance.choice((1_000, 300_000, 1_000_000, 2_000_000))
+            length_us = chance.randint(length_us // 2, length_us)
+            yield Fault("unplugged", at_us, length_us, chance.choice(gateways), chance.randrange(8))
+
+
+def _repairs(chance: Random, ingests: Sequence[str], active_us: int) -> Iterator[Fault]:
+    """Files whose bits change, and the operator's repair of each part of the landing."""
+    if chance.random() < PART_REPAIRED:
+        at_us = chance.randint(active_us // 3, active_us)
+        for _ in range(chance.choice((1, 2, 4))):
+            yield Fault("landing_rot", at_us)
+        for one in ingests:
+            yield Fault("repair", at_us + chance.randint(1, 1500) * 1000, chance.randint(1, 1000) * 1000, one)

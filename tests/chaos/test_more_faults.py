@@ -1,0 +1,44 @@
+"""Faults that are drawn beside the others: readers that are unplugged, and a broker that refuses messages."""
+
+from dataclasses import replace
+
+import pytest
+
+from whenabouts_sim.chaos.schedule.fault import CLOUD, Fault
+from whenabouts_sim.chaos.schedule.more_faults import more_faults
+from whenabouts_sim.chaos.schedule.schedule import DAMAGE, draw
+from whenabouts_sim.chaos.schedule_run import run
+from whenabouts_sim.world.world import SECOND_US
+
+
+def test_a_seed_decides_them_and_each_kind_is_drawn_for_some():
+    drawn = {seed: list(more_faults(seed, ["hall/gw-1"], [CLOUD], 3 * SECOND_US)) for seed in range(60)}
+    assert drawn[7] == list(more_faults(7, ["hall/gw-1"], [CLOUD], 3 * SECOND_US))
+    kinds = [{fault.kind for fault in faults} for faults in drawn.values()]
+    assert set().union(*kinds) == {"end", "fails_at_write", "refuses", "unplugged"}
+    assert set() in kinds
+
+
+@pytest.mark.parametrize(("kind", "targets"), [("unplugged", ["gateway"]), ("refuses", ["gateway", CLOUD])])
+def test_each_of_them_alone_breaks_no_law(kind, targets):
+    schedule = draw(7)
+    gateway = f"{schedule.gateways[0].site}/{schedule.gateways[0].name}"
+    for target in targets:
+        name = gateway if target == "gateway" else target
+        faults = tuple(Fault(kind, at_us, 900_000, name, part=1.0) for at_us in (200_000, 1_500_000))
+        outcome = run(replace(schedule, faults=faults, numbers=(0, 1)))
+        assert outcome.broken == []
+        assert outcome.landed > 60
+
+
+def test_what_is_lost_on_damaged_lines_or_while_a_reader_is_unplugged_need_not_land():
+    """And all else must."""
+    schedule = next(one for one in map(draw, range(100)) if not one.gateways[0].group and not one.has_owners).only([])
+    damaged = replace(schedule, gateways=tuple(replace(one, damage=DAMAGE) for one in schedule.gateways))
+    outcome = run(damaged)
+    assert outcome.broken == []
+    assert outcome.landed < len(schedule.sightings)
+
+
+def test_a_fault_names_its_reader():
+    assert str(Fault("unplugged", 0, 1000, "hall/gw-1", 2)) == "unplugged of hall/gw-1 reader 2 for 0.001 s"
