@@ -4,9 +4,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
-from whenabouts_cloud.ingest import landing_writer
-from whenabouts_edge.store import intake
+from whenabouts_cloud.ingest import landing_writer, ledger
+from whenabouts_edge.agent import agent, timekeeping
+from whenabouts_edge.store import intake, undated
 from whenabouts_edge.uplink import outbox
+from whenabouts_protocol import layout
+from whenabouts_sim.chaos.machine.room import THREADING
 from whenabouts_sim.chaos.schedule.schedule import Schedule
 
 
@@ -18,6 +21,13 @@ def limited(schedule: Schedule) -> Iterator[None]:
             (outbox, "MAX_UNLANDED", schedule.most_unlanded),
             (landing_writer, "SNAPSHOT_EVERY", schedule.snapshot_every),
             (intake, "MAX_BATCH", schedule.most_in_batch),
+            (ledger, "MAX_GATEWAY_RANGES", schedule.most_boots),
+            (layout, "MAX_MESSAGE_BYTES", schedule.message_bytes),
+            (intake, "MAX_WAITING", schedule.most_waiting),
+            (agent, "MAX_WAITING", schedule.most_waiting),
+            (timekeeping, "MAX_WAITING", schedule.most_waiting),
+            (undated, "AT_ONCE", schedule.most_waiting // 2),
+            (intake, "threading", THREADING if schedule.most_waiting else None),
         ):
             if limit:
                 stack.enter_context(patch.object(module, name, limit))

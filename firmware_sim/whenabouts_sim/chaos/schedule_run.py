@@ -39,11 +39,12 @@ from whenabouts_sim.chaos.machine.process import Machine, current
 from whenabouts_sim.chaos.machine.running import Killed
 from whenabouts_sim.chaos.network import lying_gateway as liar
 from whenabouts_sim.chaos.network.broker_model import Broker
+from whenabouts_sim.chaos.network.lying_member import LyingMember
 from whenabouts_sim.chaos.network.overheard import Overheard
 from whenabouts_sim.chaos.parts.gateway_part import Gateway
 from whenabouts_sim.chaos.parts.ingest_part import Ingest
 from whenabouts_sim.chaos.parts.job_part import Job
-from whenabouts_sim.chaos.parts.job_rules import rule
+from whenabouts_sim.chaos.parts.job_rules import GROUP, rule
 from whenabouts_sim.chaos.parts.landing_files import Ends, FileId
 from whenabouts_sim.chaos.parts.part import Part
 from whenabouts_sim.chaos.schedule.fault import CLOUD, JOBS
@@ -156,6 +157,8 @@ class _Run:
             self._at(fault.at_us, partial(disturbances.begin, fault))
         if schedule.liar:
             self._start_liar(schedule.liar)
+        if schedule.lying_member:
+            self._start_lying_member(schedule.lying_member)
         self._watch_limits()
         await asyncio.sleep(self.schedule.calm_us / 1e6)
         self._finish_roll_out()
@@ -205,7 +208,8 @@ class _Run:
             told = told.among(whole.readings) if rotten else told
             self.outcome.broken += [Broken("results", x) for x in broken_results(one, told, whole, complete_us)]
             self.outcome.broken += [Broken("columns", x) for x in broken_rows(one, told, whole)]
-            if isinstance(one, LatwinRule) and not rotten:
+            # Who is lied to may know too much of others: then verdicts are those of the clocks, not of the world.
+            if isinstance(one, LatwinRule) and not rotten and not self.schedule.lying_member:
                 gateways = [plan.name for plan in self.schedule.gateways]
                 truth = presences(gateways, self.schedule.sightings, landed)
                 contradicts = broken_verdicts(one, gateways, told, landed, truth, complete_us)
@@ -239,6 +243,12 @@ class _Run:
         if self.schedule.liar:
             of[f"{self.schedule.liar}/{liar.NAME}"] = {"streams": [liar.STREAM]}
         self._gateways_file.write_text(json.dumps({"gateways": of}))
+
+    def _start_lying_member(self, site: str) -> None:
+        peers = {one.name: one.site for one in self.schedule.gateways}
+        chance = Random(f"lying member/{self.schedule.seed}")
+        one = LyingMember(site, GROUP, peers, self._broker, chance, lambda: self._clock.true_us)
+        self._loop.create_task(one.lie(EPOCH_US + self.schedule.calm_us), context=self._broker.context)
 
     def _start_liar(self, site: str) -> None:
         victims = [

@@ -12,6 +12,7 @@ from whenabouts_sim.chaos.checks.laws import Broken
 from whenabouts_sim.chaos.checks.ports import broken_ports, shut_spans
 from whenabouts_sim.chaos.checks.visits import broken_visits
 from whenabouts_sim.chaos.checks.well import Spans, well_spans
+from whenabouts_sim.chaos.network import lying_member
 from whenabouts_sim.chaos.network.overheard import Overheard
 from whenabouts_sim.chaos.parts.gateway_part import Gateway
 from whenabouts_sim.chaos.schedule.schedule import Schedule
@@ -57,9 +58,11 @@ def broken_gateways(
     lines = [line for one in gateways.values() for line in one.lines.items()]
     shut = {reader: shut_spans(line.history) for reader, line in lines}
     plans, grouped = schedule.gateways, [(one.site, one.name) for one in schedule.gateways if one.group]
+    liars = frozenset({lying_member.NAME} if schedule.lying_member else ())
     for law, texts in (
-        ("clocks", broken_clocks(landed, rotten, schedule.sightings)),
-        ("knowledge", broken_knowledge(landed, heard.states, schedule.sightings)),
+        # Who is lied to may know too much of others, if not by far.
+        ("clocks", () if liars else broken_clocks(landed, rotten, schedule.sightings)),
+        ("knowledge", broken_knowledge(landed, heard.states, schedule.sightings, liars)),
         ("knowledge", broken_reports(schedule, landed, lives, heard.links, end_us)),
         ("clock states", broken_clock_states(plans, schedule.sightings, landed, lives)),
         ("derived", broken_derived(plans, landed, lives, rotten)),

@@ -9,10 +9,12 @@ from collections.abc import Iterable, Iterator
 
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_edge.agent.agent import Agent
+from whenabouts_edge.readers.pending import PendingReading
+from whenabouts_edge.store import intake as agent_intake
 from whenabouts_edge.store.checksum import checksum
 from whenabouts_edge.store.gaps import Gap
-from whenabouts_edge.store.intake import MAX_WAITING
 from whenabouts_edge.uplink import outbox as uplink_outbox
+from whenabouts_protocol.group_state import HEARTBEAT, KIND
 
 
 def over_limits(name: str, agent: Agent) -> Iterator[str]:
@@ -23,7 +25,7 @@ def over_limits(name: str, agent: Agent) -> Iterator[str]:
         ("messages on the way to the broker", on_way, uplink_outbox.MAX_IN_FLIGHT),
         ("messages that have not landed", len(outbox._unlanded), uplink_outbox.MAX_UNLANDED),
         ("bytes in the spool", spool.state.payload_bytes, spool.limit_bytes),
-        ("readings between ports and spool", intake.waiting, MAX_WAITING),
+        ("readings between ports and spool", intake.waiting, agent_intake.MAX_WAITING),
     ):
         if found > most:
             yield f"{name} has {found} {what}, its limit is {most}"
@@ -49,10 +51,15 @@ def left_at_the_end(agent: Agent) -> Iterator[str]:
     """What an agent that has ended in order forgets: it was stored nowhere."""
     for what, count in (
         ("readings that wait for UTC without a row", len(agent._time._unwritten)),
-        ("readings between ports and spool", sum(one.kept is None for one in agent._intake._buffer)),
+        ("readings between ports and spool", sum(map(_is_forgotten, agent._intake._buffer))),
     ):
         if count:
             yield f"{count} {what}"
+
+
+def _is_forgotten(one: PendingReading) -> bool:
+    """True unless it has a row, or is a clock heartbeat, which tells no event."""
+    return one.kept is None and not (one.kind == KIND and one.attrs.get(HEARTBEAT))
 
 
 def left_in_agent(agent: Agent) -> Iterator[str]:
@@ -62,7 +69,7 @@ def left_in_agent(agent: Agent) -> Iterator[str]:
         ("readings in the spool", state.readings),
         ("bytes in the spool", state.payload_bytes),
         ("messages that have not landed", len(outbox._unlanded)),
-        ("places of the intake that nobody gave back", MAX_WAITING - intake.waiting - intake._room._value),
+        ("places of the intake that nobody gave back", agent_intake.MAX_WAITING - intake.waiting - intake._room._value),
         ("gap readings to store", int(intake.gap_open)),
     ):
         if count:

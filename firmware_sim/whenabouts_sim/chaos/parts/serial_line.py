@@ -12,14 +12,18 @@ from collections import deque
 from typing import Any, NamedTuple
 
 from whenabouts_edge.config.settings import ReaderConfig
+from whenabouts_edge.readers.host_session import Batch
 from whenabouts_edge.readers.port import Port, PortError
 from whenabouts_edge.readers.thread import ReaderThread
 from whenabouts_hardware.readers import em4100
 from whenabouts_sim.chaos.machine.clock import VirtualTime
+from whenabouts_sim.chaos.machine.room import Full, Room
 from whenabouts_sim.chaos.machine.running import running
 from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.readers.wire import Piece
 from whenabouts_sim.world.world import Sighting
+
+ROOM_S = 0.005  # how soon a thread goes on when there is room
 
 
 class Happened(NamedTuple):
@@ -163,11 +167,16 @@ async def _turn_of_the_processor() -> None:
 
 
 class ReaderTask(ReaderThread):
-    """The agent's thread of one reader, as a task. line: its device; poll_ms: time-out of a read."""
+    """The agent's thread of one reader, as a task. line: its device; poll_ms: time-out of a read.
+
+    Where the thread would wait until the agent takes what it has read, the task reads no more before that.
+    """
 
     def __init__(self, line: SerialLine, clock: VirtualTime, poll_ms: int, *args: Any) -> None:
         reader, site, gateway, host_us, sample, deliver = args
-        super().__init__(reader, site, gateway, host_us, sample, deliver, open_port=self._opened)
+        self._unhanded: deque[Batch] = deque()
+        self._hand = deliver
+        super().__init__(reader, site, gateway, host_us, sample, self._unhanded.append, open_port=self._opened)
         self._line, self._virtual, self._poll_ms = line, clock, poll_ms
         self._turns = self.turns()
 
@@ -177,16 +186,22 @@ class ReaderTask(ReaderThread):
     def join(self, timeout: float | None = None) -> None:
         """Read what has come, as the thread does before it ends; the task finds nothing left to do."""
         self._virtual.behind_ns = None
-        while next(self._turns, None) is not None:
+        while self._hand_over() and next(self._turns, None) is not None:
             pass
+        self._hand_over()
 
     def _opened(self, reader: ReaderConfig) -> Port:
         self._line.open()
         return Port(self._line, reader.port, time.monotonic_ns, time.monotonic_ns(), poll_ms=self._poll_ms)
 
     async def _work(self) -> None:
-        while (pause_s := next(self._turns, None)) is not None:
+        while True:
+            pause_s = next(self._turns, None)
             self._virtual.behind_ns = None
+            while not self._hand_over():
+                await asyncio.sleep(ROOM_S)
+            if pause_s is None:
+                return
             if pause_s:
                 await asyncio.sleep(pause_s)
                 continue
@@ -196,4 +211,14 @@ class ReaderTask(ReaderThread):
             self._line.look()
             await _turn_of_the_processor()
             self._virtual.behind_ns = began_ns
-        self._virtual.behind_ns = None
+
+    def _hand_over(self) -> bool:
+        """Hand what was read to the agent; False if the thread would wait for room."""
+        while self._unhanded:
+            Room.got = 0
+            try:
+                self._hand(self._unhanded[0])
+            except Full:
+                return False
+            self._unhanded.popleft()
+        return True

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+from whenabouts_sim.chaos.network import lying_member
 from whenabouts_sim.chaos.parts.gateway_part import LEAVE_MS, GatewayPlan, badge_key, badge_of
 from whenabouts_sim.chaos.parts.job_rules import LENGTH_MS, MATCHES, PAIRS, TOGETHER
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
@@ -23,6 +24,7 @@ SITES = ("hall", "shop")
 SPACING_US = RDM_REPEAT_US + 1000
 DRIFT_PPM = 50  # the most that the product assumes
 PART_GROUPED, PART_LYING = 0.3, 0.25  # of schedules: with a group of gateways, with a liar
+PART_LYING_MEMBER = 0.3  # of groups
 PART_LONG = 0.1  # of schedules: three times as long
 PART_RULES = 0.7  # of gateways with both streams of their own rule
 PART_DAMAGED = 0.1  # of gateways: with bytes that are damaged on the wire
@@ -63,7 +65,9 @@ class Schedule:
     """sightings: times since the begin. numbers: which of the seed's faults are left, by their numbers. liar: the site of a
     gateway that lies, "" if there is none. most_unlanded: messages that an agent may have sent and that have not landed; 0
     for the usual number, which no schedule reaches. snapshot_every: files between snapshots of an ingest's ledger,
-    most_in_batch: readings of a message; 0 in the same way.
+    most_in_batch: readings of a message, message_bytes: its length; most_boots: of a gateway, of which an ingest remembers
+    numbers; most_waiting: readings between ports and spool; 0 in the same way. lying_member: the site of a member of the
+    group that lies, "" if there is none.
     """
 
     seed: int
@@ -80,6 +84,10 @@ class Schedule:
     most_unlanded: int = 0
     snapshot_every: int = 0
     most_in_batch: int = 0
+    message_bytes: int = 0
+    most_boots: int = 0
+    most_waiting: int = 0
+    lying_member: str = ""
 
     @property
     def has_owners(self) -> bool:
@@ -137,9 +145,19 @@ def draw(seed: int) -> Schedule:
     small = Random(f"small/{seed}")
     gateways = _with_rules(Random(f"near/{seed}"), _with_small_spools(small, gateways))
     gateways = _with_damage(Random(f"damage/{seed}"), gateways)
+    member = Random(f"member/{seed}")
+    lying = member.choice(SITES) if gateways[0].group and member.random() < PART_LYING_MEMBER else ""
+    if lying:
+        gateways = tuple(replace(one, group=(*one.group, f"{lying}/{lying_member.NAME}")) for one in gateways)
+    limits = Random(f"limits/{seed}")
+    ends = any(
+        fault.kind == "end" for fault in faults
+    )  # a reader's thread is given a second then, whatever it waits for
     return Schedule(
         seed, gateways, sightings, faults, tuple(range(len(faults))), active_us, rules, trigger_s, shards, ingests, liar,
         small.choice((0, 0, 0, 5)), small.choice((0, 2, 5)), Random(f"batch/{seed}").choice((0, 0, 0, 3)),
+        limits.choice((0, 0, 0, 1500)), limits.choice((0, 0, 0, 3)), 0 if ends else limits.choice((0, 0, 0, 20)),
+        lying,
     )  # fmt: skip
 
 
