@@ -35,7 +35,9 @@ def _forgotten(said: Said) -> str:
 def _unpublished(said: Said, readings: Iterable[LandedReading]) -> str:
     """The first reading before the watermark that is not among the published ones."""
     frontier_us = said.beat.frontier_us
-    for one in readings if frontier_us is not None else ():
+    if frontier_us is None:
+        return ""
+    for one in readings:
         if one.t_max < frontier_us and not _published(one, said):
             return (
                 f"said that all before {frontier_us} is published, up to {said.beat.published}; {one.stream} {one.key}, "
