@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from whenabouts_sim.chaos.schedule.fault import CLOUD, Fault
+from whenabouts_sim.chaos.schedule.fault import ALL_READERS, CLOUD, Fault
 from whenabouts_sim.chaos.schedule.more_faults import more_faults
 from whenabouts_sim.chaos.schedule.schedule import DAMAGE, draw
 from whenabouts_sim.chaos.schedule_run import run
@@ -42,3 +42,4 @@ def test_what_is_lost_on_damaged_lines_or_while_a_reader_is_unplugged_need_not_l
 
 def test_a_fault_names_its_reader():
     assert str(Fault("unplugged", 0, 1000, "hall/gw-1", 2)) == "unplugged of hall/gw-1 reader 2 for 0.001 s"
+    assert str(Fault("unplugged", 0, 0, "hall/gw-1", ALL_READERS)) == "unplugged of hall/gw-1 all readers"

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from whenabouts_cloud.ingest import ledger
 from whenabouts_edge.agent import agent, timekeeping
 from whenabouts_edge.store import intake, undated
 from whenabouts_protocol import layout
@@ -19,17 +18,17 @@ from whenabouts_sim.chaos.schedule_run import run
 def limits():
     return (
         intake.MAX_WAITING, agent.MAX_WAITING, timekeeping.MAX_WAITING, undated.AT_ONCE, layout.MAX_MESSAGE_BYTES,
-        ledger.MAX_GATEWAY_RANGES, intake.threading,
+        intake.threading,
     )  # fmt: skip
 
 
 def test_a_schedule_has_its_limits_in_place_of_the_usual_ones_while_it_runs():
     before = limits()
-    none = replace(draw(1), message_bytes=0, most_boots=0, most_waiting=0)
+    none = replace(draw(1), message_bytes=0, most_waiting=0)
     with limited(none):
         assert limits() == before
-    with limited(replace(none, message_bytes=1500, most_boots=3, most_waiting=20)):
-        assert limits() == (20, 20, 20, 10, 1500, 3, THREADING)
+    with limited(replace(none, message_bytes=1500, most_waiting=20)):
+        assert limits() == (20, 20, 20, 10, 1500, THREADING)
     assert limits() == before
     assert intake.threading is threading
 
@@ -48,7 +47,7 @@ def test_room_is_given_until_there_is_none_and_who_would_wait_gets_nothing():
     assert room._value == 2
 
 
-@pytest.mark.parametrize(("name", "limit"), [("most_waiting", 6), ("message_bytes", 700), ("most_boots", 1)])
+@pytest.mark.parametrize(("name", "limit"), [("most_waiting", 6), ("message_bytes", 700)])
 def test_a_schedule_with_a_small_limit_breaks_no_law(name, limit):
     """Readings pile up behind a slow disk, and agents start again and again."""
     schedule = next(one for one in map(draw, range(100)) if not one.gateways[0].group and not one.liar)

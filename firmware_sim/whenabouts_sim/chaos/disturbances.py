@@ -14,7 +14,7 @@ from whenabouts_sim.chaos.parts.gateway_part import Gateway
 from whenabouts_sim.chaos.parts.ingest_part import Ingest
 from whenabouts_sim.chaos.parts.landing_files import files_of
 from whenabouts_sim.chaos.parts.part import Part
-from whenabouts_sim.chaos.schedule.fault import CONNECTION_KINDS, JOBS, MACHINE_KINDS, Fault
+from whenabouts_sim.chaos.schedule.fault import ALL_READERS, CONNECTION_KINDS, JOBS, MACHINE_KINDS, Fault
 
 SLOWEST = 40  # times as slow as usual: the network
 # The numbers of application and version are there: a file with others is somebody else's, and is not touched.
@@ -43,9 +43,10 @@ class Disturbances:
                 self._of_machine(fault, part)
         elif fault.kind == "unplugged":
             if isinstance(part, Gateway):
-                line = list(part.lines.values())[fault.count % len(part.lines)]
-                line.unplug()
-                self._at(fault.end_us, line.plug)
+                lines = list(part.lines.values())
+                for line in lines if fault.count == ALL_READERS else [lines[fault.count % len(lines)]]:
+                    line.unplug()
+                    self._at(fault.end_us, line.plug)
         elif fault.kind == "sites_move":
             self._move_sites(fault)
         elif fault.kind == "landing_rot":

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
-from whenabouts_cloud.ingest import landing_writer, ledger
+from whenabouts_cloud.ingest import landing_writer
 from whenabouts_edge.agent import agent, timekeeping
 from whenabouts_edge.store import intake, undated
 from whenabouts_edge.uplink import outbox
@@ -21,7 +21,6 @@ def limited(schedule: Schedule) -> Iterator[None]:
             (outbox, "MAX_UNLANDED", schedule.most_unlanded),
             (landing_writer, "SNAPSHOT_EVERY", schedule.snapshot_every),
             (intake, "MAX_BATCH", schedule.most_in_batch),
-            (ledger, "MAX_GATEWAY_RANGES", schedule.most_boots),
             (layout, "MAX_MESSAGE_BYTES", schedule.message_bytes),
             (intake, "MAX_WAITING", schedule.most_waiting),
             (agent, "MAX_WAITING", schedule.most_waiting),

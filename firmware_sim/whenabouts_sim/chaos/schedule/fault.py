@@ -8,6 +8,7 @@ from whenabouts_sim.world.world import SECOND_US
 
 # Names of the ingests, and of the machine of the job. Both ingests are on the machine CLOUD.
 CLOUD, SECOND, JOBS = "cloud", "second", "jobs"
+ALL_READERS = -1  # all are unplugged at once, as with the hub that they share
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ class Fault:
     def __str__(self) -> str:
         more = [f"of {self.target}"] if self.target else []
         more += [f"before write {self.count + 1}"] if self.kind.endswith("write") else []
-        more += [f"reader {self.count}"] if self.kind == "unplugged" else []
+        which = "all readers" if self.count == ALL_READERS else f"reader {self.count}"
+        more += [which] if self.kind == "unplugged" else []
         more += [f"for {self.length_us / 1e6:.3f} s"] if self.length_us else []
         more += [f"part {self.part:.2f}"] if self.part else []
         return " ".join([self.kind.replace("_", " "), *more])

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from whenabouts_sim.chaos.schedule.fault import CLOUD, Fault
+from whenabouts_sim.chaos.schedule.fault import ALL_READERS, CLOUD, Fault
 from whenabouts_sim.world.world import SECOND_US
 
 PART_ENDED, PART_FAILED, PART_REFUSED, PART_UNPLUGGED = 0.2, 0.2, 0.15, 0.15  # of schedules
@@ -43,7 +43,8 @@ def _unplugs(chance: Random, gateways: Sequence[str], active_us: int) -> Iterato
         for _ in range(chance.choice((1, 2, 3))):
             at_us, length_us = chance.randint(0, active_us), chance.choice((1_000, 300_000, 1_000_000, 2_000_000))
             length_us = chance.randint(length_us // 2, length_us)
-            yield Fault("unplugged", at_us, length_us, chance.choice(gateways), chance.randrange(8))
+            which = (ALL_READERS, chance.randrange(8))
+            yield Fault("unplugged", at_us, length_us, chance.choice(gateways), chance.choice(which))
 
 
 def _repairs(chance: Random, ingests: Sequence[str], active_us: int) -> Iterator[Fault]:

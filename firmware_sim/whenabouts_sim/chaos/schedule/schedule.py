@@ -65,9 +65,8 @@ class Schedule:
     """sightings: times since the begin. numbers: which of the seed's faults are left, by their numbers. liar: the site of a
     gateway that lies, "" if there is none. most_unlanded: messages that an agent may have sent and that have not landed; 0
     for the usual number, which no schedule reaches. snapshot_every: files between snapshots of an ingest's ledger,
-    most_in_batch: readings of a message, message_bytes: its length; most_boots: of a gateway, of which an ingest remembers
-    numbers; most_waiting: readings between ports and spool; 0 in the same way. lying_member: the site of a member of the
-    group that lies, "" if there is none.
+    most_in_batch: readings of a message, message_bytes: its length, most_waiting: readings between ports and spool; 0 in
+    the same way. lying_member: the site of a member of the group that lies, "" if there is none.
     """
 
     seed: int
@@ -85,7 +84,6 @@ class Schedule:
     snapshot_every: int = 0
     most_in_batch: int = 0
     message_bytes: int = 0
-    most_boots: int = 0
     most_waiting: int = 0
     lying_member: str = ""
 
@@ -156,7 +154,7 @@ def draw(seed: int) -> Schedule:
     return Schedule(
         seed, gateways, sightings, faults, tuple(range(len(faults))), active_us, rules, trigger_s, shards, ingests, liar,
         small.choice((0, 0, 0, 5)), small.choice((0, 2, 5)), Random(f"batch/{seed}").choice((0, 0, 0, 3)),
-        limits.choice((0, 0, 0, 1500)), limits.choice((0, 0, 0, 3)), 0 if ends else limits.choice((0, 0, 0, 20)),
+        limits.choice((0, 0, 0, 1500)), 0 if ends else limits.choice((0, 0, 0, 20)),
         lying,
     )  # fmt: skip
 
