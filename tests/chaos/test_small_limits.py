@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from whenabouts_edge.agent import agent, timekeeping
+from whenabouts_edge.readers import port
 from whenabouts_edge.store import intake, undated
 from whenabouts_protocol import layout
 from whenabouts_sim.chaos.limits_in_place import limited
@@ -18,7 +19,7 @@ from whenabouts_sim.chaos.schedule_run import run
 def limits():
     return (
         intake.MAX_WAITING, agent.MAX_WAITING, timekeeping.MAX_WAITING, undated.AT_ONCE, layout.MAX_MESSAGE_BYTES,
-        intake.threading,
+        port.CHUNK_BYTES_MAX, intake.threading,
     )  # fmt: skip
 
 
@@ -28,7 +29,7 @@ def test_a_schedule_has_its_limits_in_place_of_the_usual_ones_while_it_runs():
     with limited(none):
         assert limits() == before
     with limited(replace(none, message_bytes=1500, most_waiting=20)):
-        assert limits() == (20, 20, 20, 10, 1500, THREADING)
+        assert limits() == (20, 20, 20, 10, 1500, 140, THREADING)
     assert limits() == before
     assert intake.threading is threading
 

@@ -6,11 +6,14 @@ from unittest.mock import patch
 
 from whenabouts_cloud.ingest import landing_writer
 from whenabouts_edge.agent import agent, timekeeping
+from whenabouts_edge.readers import port
 from whenabouts_edge.store import intake, undated
 from whenabouts_edge.uplink import outbox
 from whenabouts_protocol import layout
 from whenabouts_sim.chaos.machine.room import THREADING
 from whenabouts_sim.chaos.schedule.schedule import Schedule
+
+FRAME_BYTES = 14  # of the simulated readers: each makes one reading
 
 
 @contextmanager
@@ -25,7 +28,9 @@ def limited(schedule: Schedule) -> Iterator[None]:
             (intake, "MAX_WAITING", schedule.most_waiting),
             (agent, "MAX_WAITING", schedule.most_waiting),
             (timekeeping, "MAX_WAITING", schedule.most_waiting),
+            # What comes at once must be less than what may wait, as with the usual limits.
             (undated, "AT_ONCE", schedule.most_waiting // 2),
+            (port, "CHUNK_BYTES_MAX", FRAME_BYTES * schedule.most_waiting // 2),
             (intake, "threading", THREADING if schedule.most_waiting else None),
         ):
             if limit:
