@@ -92,6 +92,7 @@ class Uplink:
         self._only_3 = False  # the broker took 3.1.1 only, last time
         self._files: certificate.Stamp = ()  # those in use, or found to be unusable
         self._on_way: dict[int, tuple[str, Position | None]] = {}  # leaf, and position of stored readings
+        self._refused: set[str] = set()  # leaves of which the broker refused the newest message
         self._lost = asyncio.Event()
         self._room = threading.Semaphore(MAX_WAITING)
         self._connected_s = 0.0
@@ -129,6 +130,7 @@ class Uplink:
         while not await set_within(self._lost, LOOK_S):
             if self._now_s() - began_s >= CALM_S:
                 self.troubles.calm()
+            self._publish_refused()
             if await self._renewed():
                 log.info("broker.renewed", "connects with the renewed files", broker=self._broker.host)
                 await self._part()
@@ -174,6 +176,18 @@ class Uplink:
         """Publish the newest state once more, for a peer that was away."""
         if self.connected and self._state is not None:
             self._publish("state", self._state)
+
+    def _publish_refused(self) -> None:
+        """Publish again what the broker refused: without its birth nobody trusts a gateway's watermarks."""
+        refused, self._refused = self._refused, set()
+        if not self.connected:
+            return
+        if "birth" in refused:
+            self._publish("birth", encode_birth(self._birth), retain=True)
+        if "status" in refused:
+            self._publish("status", self._status("online"), retain=True)
+        if "state" in refused:
+            self.publish_again()
 
     async def close(self, timeout_s: float = 2.0) -> None:
         """Publish `stopped`, and disconnect so that the last will is not sent."""
@@ -226,6 +240,7 @@ class Uplink:
     async def _open(self, version: MQTTProtocolVersion) -> None:
         self._lost.clear()
         self._on_way.clear()
+        self._refused.clear()
         client = self._make_client(version)
         self._client = client
         answered: asyncio.Future[None] = self._loop.create_future()
@@ -317,6 +332,8 @@ class Uplink:
             self._complain(self.troubles.not_published(self._topic(leaf), str(reason)))
             if position is not None:
                 self.outbox.refused(position)
+            else:
+                self._refused.add(leaf)
         elif leaf:
             self.troubles.published(self._topic(leaf))
             if position is not None:
