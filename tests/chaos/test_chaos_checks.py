@@ -9,7 +9,8 @@ from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, LandedRea
 from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, steps_of
 from whenabouts_sim.chaos.checks.laws import broken_laws
 from whenabouts_sim.chaos.checks.promises import broken_promises
-from whenabouts_sim.chaos.checks.results import Told, broken_results
+from whenabouts_sim.chaos.checks.results import Told
+from whenabouts_sim.chaos.checks.rules.definition import broken_results
 from whenabouts_sim.chaos.network.overheard import Said
 from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, engine_of, rule
 from whenabouts_sim.chaos.parts.landing_files import FileId

@@ -10,8 +10,9 @@ from whenabouts_sim.chaos.checks.together import LONG_US, broken_verdicts, prese
 from whenabouts_sim.chaos.parts.gateway_part import LEAVE_MS, GatewayPlan, badge_key, badge_of
 from whenabouts_sim.chaos.parts.job_rules import TOGETHER, rule
 from whenabouts_sim.chaos.parts.landing_files import FileId
+from whenabouts_sim.chaos.parts.rule_form import RulePlan
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
-from whenabouts_sim.chaos.schedule.schedule import SPACING_US, RulePlan, Schedule, draw, stream_of
+from whenabouts_sim.chaos.schedule.schedule import SPACING_US, Schedule, draw, stream_of
 from whenabouts_sim.chaos.schedule_run import run
 from whenabouts_sim.world.clocks import EPOCH_US
 from whenabouts_sim.world.world import SECOND_US, Sighting

@@ -7,11 +7,13 @@ import pytest
 from chaos.test_chaos_checks import SEEN
 from whenabouts_sim.chaos.checks.kept import Kept, broken_kept, kept_of
 from whenabouts_sim.chaos.checks.landed import Landed
-from whenabouts_sim.chaos.parts.job_rules import LENGTH_MS, MATCHES, PAIRS, rule
+from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, rule
 from whenabouts_sim.chaos.parts.landing_files import FileId
+from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS
 
 RULES = {PAIRS: rule(PAIRS, 200, 80, 400), MATCHES: rule(MATCHES, 2000, 80, 400)}
-REACH_US = {PAIRS: (2 * 200 + 2 * LENGTH_MS) * 1000, MATCHES: (2000 + LENGTH_MS) * 1000}
+LONGEST_MS = 500  # of a stamp in a pair: 400 ms are 80 % of it
+REACH_US = {PAIRS: (2 * 200 + 2 * LONGEST_MS) * 1000, MATCHES: (2000 + LENGTH_MS) * 1000}
 STREAMS = {PAIRS: ("dock", "door"), MATCHES: ("shelf", "till", "exit")}
 ENDS = [{"": 1}, {"": 2}]
 

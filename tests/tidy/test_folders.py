@@ -76,7 +76,7 @@ FLOORS = {
         "chaos.parts stack",
         "chaos.schedule",
         "chaos.checks",
-        "chaos.checks.clocks",
+        "chaos.checks.clocks chaos.checks.rules",
         "chaos",
         "boards demo logs swarm",
         "soak",

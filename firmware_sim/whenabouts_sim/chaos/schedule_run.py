@@ -27,7 +27,9 @@ from whenabouts_sim.chaos.checks.limits import left_at_the_end, left_in_agent, l
 from whenabouts_sim.chaos.checks.promises import broken_promises
 from whenabouts_sim.chaos.checks.repairs import broken_repairs
 from whenabouts_sim.chaos.checks.result_rows import broken_rows
-from whenabouts_sim.chaos.checks.results import broken_results, read_told
+from whenabouts_sim.chaos.checks.results import read_told
+from whenabouts_sim.chaos.checks.rules.definition import broken_results
+from whenabouts_sim.chaos.checks.rules.possibly import broken_possibilities
 from whenabouts_sim.chaos.checks.together import broken_verdicts, presences
 from whenabouts_sim.chaos.disturbances import Disturbances
 from whenabouts_sim.chaos.limits_in_place import limited
@@ -131,7 +133,9 @@ class _Run:
             )
         for ingest in schedule.ingests:
             self._at(ingest.begins_us, self._ingests[ingest.name].start)
-        rules = [rule(one.name, one.distance_ms, one.percent, one.delay_ms, one.gateways) for one in schedule.rules]
+        rules = [
+            rule(one.name, one.distance_ms, one.percent, one.delay_ms, one.gateways, one.form) for one in schedule.rules
+        ]
         jobs = Machine(JOBS, self._disks.add(JOBS), self._loop.now_ns)
         self._job = Job(rules, folder, jobs, self._loop, schedule.trigger_s, schedule.shards, self._tell)
         self._job.start()
@@ -212,7 +216,10 @@ class _Run:
             if isinstance(one, LatwinRule) and not rotten and not self.schedule.lying_member:
                 gateways = [plan.name for plan in self.schedule.gateways]
                 truth = presences(gateways, self.schedule.sightings, landed)
-                contradicts = broken_verdicts(one, gateways, told, landed, truth, complete_us)
+                if one.modality == "possibly":
+                    contradicts = broken_possibilities(one, gateways, told, landed, complete_us)
+                else:
+                    contradicts = broken_verdicts(one, gateways, told, landed, truth, complete_us)
                 self.outcome.broken += [Broken("together", x) for x in contradicts]
 
     def _watch_limits(self) -> None:

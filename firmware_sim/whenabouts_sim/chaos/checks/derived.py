@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
 from whenabouts_sim.chaos.checks.well import Spans
 from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan
-from whenabouts_sim.chaos.parts.job_rules import LENGTH_MS, NEAR_STREAM, near_rule
+from whenabouts_sim.chaos.parts.job_rules import NEAR_STREAM, near_rule
+from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS
 
 PPM = 1_000_000
 BEFORE_US, AFTER_US = 500_000, 2_000_000  # a pair is told if its agent has run and runs for so long

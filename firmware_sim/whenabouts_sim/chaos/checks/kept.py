@@ -1,9 +1,11 @@
 """The state of a job stays small: it holds no more readings than those that later ones can still form results with."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule
+from whenabouts_sim.chaos.checks.distance import horizons
 from whenabouts_sim.chaos.checks.landed import Landed
 from whenabouts_sim.chaos.parts.landing_files import Ends
 
@@ -26,13 +28,12 @@ def broken_kept(rule: Rule, kept: Sequence[Kept], landed: Landed, ends: Sequence
     """Shards that keep more than they need. ends: how far each micro-batch has read the landing."""
     if not isinstance(rule, CepRule | CorrelateRule):
         return
-    names = {one.name for one in (rule.streams if isinstance(rule, CepRule) else (rule.a, rule.b))}
-    streams = {f"{name}/tags" for name in names}
+    streams = {one.pattern for one in (rule.streams if isinstance(rule, CepRule) else (rule.a, rule.b))}
     readings = [one for one in landed.readings if one.kind == "tag" and one.stream in streams]
     for one in kept:
-        begin_us = min(one.frontiers_us.values()) - _reach_us(rule) if one.frontiers_us.keys() == names else None
+        begins = _begins(rule, one.frontiers_us)
         read = [reading for reading in readings if reading.file.within(ends[one.batch])]
-        needed = sum(begin_us is None or reading.t_max >= begin_us for reading in read)
+        needed = sum(reading.t_max >= begins[reading.stream] for reading in read)
         if one.rows > needed:
             yield (
                 f"{rule.name}: shard {one.shard} keeps {one.rows} readings after micro-batch {one.batch}, and {needed} of "
@@ -40,9 +41,14 @@ def broken_kept(rule: Rule, kept: Sequence[Kept], landed: Landed, ends: Sequence
             )
 
 
-def _reach_us(rule: CepRule | CorrelateRule) -> int:
-    """How long before the frontier a reading can end and still be part of a result to come."""
-    if isinstance(rule, CepRule):
-        return rule.longest_us + rule.pattern.window_us
-    longest_us = sum(one.length_us[1] if one.length_us else rule.condition.longest_us for one in (rule.a, rule.b))
-    return rule.condition.hi_us - rule.condition.lo_us + longest_us
+def _begins(rule: CepRule | CorrelateRule, frontiers_us: Mapping[str, int]) -> dict[str, float]:
+    """For the name of each stream the end from which on its readings can be part of a result to come."""
+    streams = rule.streams if isinstance(rule, CepRule) else (rule.a, rule.b)
+    if not frontiers_us.keys() >= {one.name for one in streams}:
+        return {one.pattern: -math.inf for one in streams}
+    if isinstance(rule, CorrelateRule):
+        forgotten = horizons(rule, frontiers_us)
+        return dict(zip((rule.a.pattern, rule.b.pattern), forgotten or (), strict=True))
+    frontier_us = min(frontiers_us[one.name] + one.offset_us for one in streams)
+    reach_us = rule.longest_us + rule.pattern.window_us
+    return {one.pattern: frontier_us - reach_us - one.offset_us for one in streams}

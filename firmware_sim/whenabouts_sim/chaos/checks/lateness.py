@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, LatwinRule, Rule, Stream
+from whenabouts_sim.chaos.checks.distance import horizons
 from whenabouts_sim.chaos.checks.landed import Id, Landed, LandedReading
 from whenabouts_sim.chaos.checks.results import TOO_LONG, Told
 from whenabouts_sim.chaos.parts.landing_files import Ends, ends_of
@@ -78,45 +79,37 @@ def _aside(
             if batch is None or not _feeds(one, stream):
                 continue
             now_us = {name: of[batch] for name, of in frontiers.items()}
-            reason = _event(rule, one, now_us) if isinstance(rule, CepRule) else _of_pair(rule, stream, one, now_us)
+            judged = _event if isinstance(rule, CepRule) else _of_pair
+            reason = judged(rule, stream, one, now_us)  # type: ignore[arg-type]
             if reason is not None:
                 reasons[one.identity] = reason
         yield stream, reasons
 
 
-def _event(rule: CepRule, one: LandedReading, frontiers: Mapping[str, int | None]) -> str | None:
-    """Late, or begun before what is kept for a stamp's length. Events are in order, so the slowest stream decides."""
-    known = [us for us in frontiers.values() if us is not None]
-    if len(known) < len(frontiers):
+def _event(rule: CepRule, stream: Stream, one: LandedReading, frontiers: Mapping[str, int | None]) -> str | None:
+    """Late, or begun before what is kept for a stamp's length. Events are in order, so the slowest stream decides, each
+    moved by its OFFSET.
+    """
+    moved = [us + other.offset_us for other in rule.streams if (us := frontiers[other.name]) is not None]
+    if len(moved) < len(frontiers):
         return None
-    if one.t_max < min(known):
+    if one.t_max + stream.offset_us < min(moved):
         return "late"
-    return TOO_LONG if one.t_min < min(known) - rule.longest_us else None
+    return TOO_LONG if one.t_min + stream.offset_us < min(moved) - rule.longest_us else None
 
 
 def _of_pair(
     rule: CorrelateRule, stream: Stream, one: LandedReading, frontiers: Mapping[str, int | None]
 ) -> str | None:
-    """Late, and expired if partners of it may be forgotten. A stamp so long that no pair can hold it is not looked at."""
-    frontier_us = frontiers[stream.name]
-    if one.t_max - one.t_min > rule.condition.longest_us or frontier_us is None or one.t_max >= frontier_us:
+    """Late, and expired if partners of it may be forgotten. A stamp so long that no pair can hold it is looked at only
+    where it is told as unmatched.
+    """
+    frontier_us, side = frontiers[stream.name], int(stream == rule.b)
+    useless = one.t_max - one.t_min > rule.condition.longest_us and (side == 1 or rule.kind == "inner")
+    if useless or frontier_us is None or one.t_max >= frontier_us:
         return None
-    side = "a" if stream == rule.a else "b"
-    horizon_us = _horizon(rule, side, frontiers[rule.a.name], frontiers[rule.b.name])
-    return f"late {side}" if horizon_us is None or one.t_max >= horizon_us else f"expired {side}"
-
-
-def _horizon(rule: CorrelateRule, side: str, a_us: int | None, b_us: int | None) -> int | None:
-    """The end before which readings of a side are forgotten; None while a frontier is unknown."""
-    if a_us is None or b_us is None:
-        return None
-    lo, hi = rule.condition.lo_us, rule.condition.hi_us
-    a_longest, b_longest = (
-        min(rule.condition.longest_us, one.length_us[1]) if one.length_us else rule.condition.longest_us
-        for one in (rule.a, rule.b)
-    )
-    grace = hi - lo + a_longest + b_longest
-    return min(b_us - hi - b_longest, a_us - grace) if side == "a" else min(a_us + lo - a_longest, b_us - grace)
+    forgotten = horizons(rule, frontiers)
+    return f"{'late' if forgotten is None or one.t_max >= forgotten[side] else 'expired'} {'ab'[side]}"
 
 
 def _frontiers(stream: Stream, landed: Landed, ends: Sequence[Ends]) -> list[int | None]:

@@ -9,15 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from whenabouts_cloud.landing.schema import IDENTITY, STAMPED
+from whenabouts_cloud.pattern.elements import Event, leaves
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, LatwinRule, Rule
 from whenabouts_protocol.group_state import PROCESS, VIEW
+from whenabouts_sim.chaos.checks.distance import probability
 from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
 from whenabouts_sim.chaos.checks.results import Row, Told
 from whenabouts_sim.chaos.parts.job_rules import GROUP
-from whenabouts_sim.judge.truth import within_probability
 
 SIDE = (*IDENTITY, "stream", "t_min", "t_max")
-PLACES = ("a", "e")  # of a match that has no till
 ROUNDED = 1e-9  # that a probability may differ from the exact fraction
 ID, REASON = "result_id", "reason"
 
@@ -61,14 +61,15 @@ def _result(rule: Rule, readings: Sequence[LandedReading]) -> dict[str, Any]:
     return _verdict(rule, readings)
 
 
-def _pair(rule: CorrelateRule, a: LandedReading, b: LandedReading) -> dict[str, Any]:
-    sides = {f"{side}_{name}": getattr(one, name) for side, one in (("a", a), ("b", b)) for name in SIDE}
-    probability = within_probability(a.t_min, a.t_max, b.t_min, b.t_max, rule.condition.hi_us)
-    return {"rule": rule.name, "key": a.key, **sides, "probability": float(probability)}
+def _pair(rule: CorrelateRule, a: LandedReading, b: LandedReading | None = None) -> dict[str, Any]:
+    """Of a reading without a pair, what tells of the other one is null."""
+    sides = {f"{side}_{name}": getattr(one, name, None) for side, one in (("a", a), ("b", b)) for name in SIDE}
+    share = None if b is None else float(probability(rule, a, b))
+    return {"rule": rule.name, "key": a.key, **sides, "probability": share}
 
 
 def _match(rule: CepRule, readings: Sequence[LandedReading]) -> dict[str, Any]:
-    places = zip(PLACES, readings, strict=True)
+    places = zip(_places(rule, readings), readings, strict=True)
     return {
         "rule": rule.name,
         "key": readings[0].key,
@@ -80,12 +81,22 @@ def _match(rule: CepRule, readings: Sequence[LandedReading]) -> dict[str, Any]:
     }
 
 
+def _places(rule: CepRule, readings: Sequence[LandedReading]) -> Iterator[str]:
+    """The name of each event in its match: that of the element of its stream, with a number if that is repeated."""
+    elements = {f"{one.types[0]}/tags": one for one in leaves(rule.pattern.root) if isinstance(one, Event)}
+    seen = Counter[str]()
+    for reading in readings:
+        element = elements[reading.stream]
+        seen[reading.stream] += 1
+        yield element.label if element.most == 1 else f"{element.label}[{seen[reading.stream]}]"
+
+
 def _verdict(rule: LatwinRule, readings: Sequence[LandedReading]) -> dict[str, Any]:
     return {
         "rule": rule.name,
         "group": GROUP,
         "view": _attrs(readings[0])[VIEW],
-        "verdict": "definitely",
+        "verdict": rule.modality,
         "status": "emitted",
         "t_min": max(one.t_min for one in readings),
         "t_max": max(one.t_max for one in readings),

@@ -65,8 +65,8 @@ def broken_verdicts(
         begin_us, end_us = max(one.t_min for one in states), max(one.t_max for one in states)
         if not any(_overlap((begin_us, end_us), choice) for choice in product(*(truth[one.gateway] for one in states))):
             yield f"{rule.name}: {verdict} was told, and the badges were not there at once in [{begin_us}, {end_us}]"
-    if all(stream.delay_us >= LONG_US for stream in rule.streams) and not _some_lost(of.values()):
-        for verdict in _certain(gateways, list(of.values()), complete_us) - set(told.results):
+    if all(stream.delay_us >= LONG_US for stream in rule.streams) and not some_lost(of.values()):
+        for verdict in certain_choices(gateways, list(of.values()), complete_us) - set(told.results):
             yield f"{rule.name}: {verdict} is certain by its stamps alone, and was not told"
 
 
@@ -76,7 +76,7 @@ def _overlap(span: Presence, others: Iterable[Presence]) -> bool:
     return max(begin for begin, _ in spans) <= min(end for _, end in spans)
 
 
-def _certain(gateways: Sequence[str], states: Sequence[LandedReading], complete_us: int) -> set[tuple[Id, ...]]:
+def certain_choices(gateways: Sequence[str], states: Sequence[LandedReading], complete_us: int) -> set[tuple[Id, ...]]:
     """Choices of one run of each gateway, all of one view, that overlap wherever begins and ends lie in their stamps."""
     choices: list[tuple[tuple[LandedReading, LandedReading], ...]] = [()]
     for gateway in gateways:
@@ -88,7 +88,7 @@ def _certain(gateways: Sequence[str], states: Sequence[LandedReading], complete_
 def _surely(one: tuple[LandedReading, LandedReading], other: tuple[LandedReading, LandedReading]) -> bool:
     """True if each began before the other ended, in the same view."""
     (a, a_end), (b, b_end) = one, other
-    return _view(a) == _view(b) and a.t_max < b_end.t_min and b.t_max < a_end.t_min
+    return view_of(a) == view_of(b) and a.t_max < b_end.t_min and b.t_max < a_end.t_min
 
 
 def _runs(states: Sequence[LandedReading], complete_us: int) -> Iterator[tuple[LandedReading, LandedReading]]:
@@ -98,7 +98,7 @@ def _runs(states: Sequence[LandedReading], complete_us: int) -> Iterator[tuple[L
         attrs = json.loads(one.attrs or "{}")
         if attrs.get(HEARTBEAT):
             continue
-        if begin is not None and _view(one) != _view(begin):
+        if begin is not None and view_of(one) != view_of(begin):
             begin = None
         present = attrs.get(STATE, one.value)
         if present in (True, "true") and begin is None:
@@ -109,7 +109,7 @@ def _runs(states: Sequence[LandedReading], complete_us: int) -> Iterator[tuple[L
             begin = None
 
 
-def _some_lost(states: Iterable[LandedReading]) -> bool:
+def some_lost(states: Iterable[LandedReading]) -> bool:
     """True if a state of some gateway is missing, by the numbers of the others and of clock heartbeats."""
     numbers: dict[tuple[str, int], set[int]] = {}
     newest: dict[tuple[str, int], int] = {}
@@ -122,5 +122,5 @@ def _some_lost(states: Iterable[LandedReading]) -> bool:
     return any(number >= len(numbers.get(place, ())) for place, number in newest.items())
 
 
-def _view(one: LandedReading) -> int:
+def view_of(one: LandedReading) -> int:
     return int(json.loads(one.attrs or "{}").get(VIEW, -1))

@@ -11,11 +11,12 @@ from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule
 from whenabouts_cloud.rules.parse import parse_rules
 from whenabouts_cloud.rules.placement import GatewayStream, compile_rules, place
 from whenabouts_protocol.messages.compiled_rule import DERIVED_PREFIX, encode_rules
+from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, PLAIN, Form
 
 PAIRS, MATCHES, TOGETHER = "handover", "unpaid", "staffed"
 GROUP, STATE = "staff", "present"
 NEAR_STREAM = f"{DERIVED_PREFIX}near"
-LENGTH_MS = 1500  # of the longest stamp while UTC is known
+SIDES, PLACES = ("dock", "door"), ("shelf", "till", "exit")  # streams of pairs, of matches
 
 
 def state_stream(gateway: str) -> str:
@@ -24,24 +25,30 @@ def state_stream(gateway: str) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def rule(name: str, distance_ms: int, percent: int, delay_ms: int, gateways: tuple[str, ...] = ()) -> Rule:
+def rule(
+    name: str, distance_ms: int, percent: int, delay_ms: int, gateways: tuple[str, ...] = (), form: Form = PLAIN
+) -> Rule:
     """The rule of this name: pairs at most distance_ms apart with a probability, goods that left unpaid, or badges that
-    were present at all these gateways at once.
+    were present at all these gateways at once. form: how else it is written.
     """
     states = {f"g{number}": gateway for number, gateway in enumerate(gateways)}
-    delay = f"DELAY {delay_ms} ms LENGTH 0 us .. {LENGTH_MS} ms"
     text = {
-        PAIRS: f'STREAM dock FROM "dock/tags" {delay}\nSTREAM door FROM "door/tags" {delay}\n'
-        f"RULE {PAIRS} CORRELATE dock AS a, door AS b\n"
-        f"  WHERE |@a - @b| <= {distance_ms} ms OVER {percent} % AND a.key = b.key\n",
-        MATCHES: f'STREAM shelf FROM "shelf/tags" {delay}\nSTREAM till FROM "till/tags" {delay}\n'
-        f'STREAM exit FROM "exit/tags" {delay}\n'
-        f"RULE {MATCHES} SEQ(shelf a, !till c, exit e) WITHIN {distance_ms} ms PER key\n",
-        TOGETHER: "".join(
-            f'STREAM {one} FROM "{state_stream(gateway)}" DELAY {delay_ms} ms\n' for one, gateway in states.items()
-        )
-        + f"RULE {TOGETHER}\n  DEFINITELY {' AND '.join(f'{one}.{STATE}' for one in states)}\n  WINDOW 4 IN GROUP {GROUP}\n",
-    }[name]
+        PAIRS: lambda: (
+            "".join(form.declared(SIDES, delay_ms)) + f"RULE {PAIRS} CORRELATE dock AS a, door AS b\n"
+            f"  WHERE {form.predicate(distance_ms)} OVER {percent} % AND a.key = b.key {form.choice}\n"
+        ),
+        MATCHES: lambda: (
+            "".join(form.declared(PLACES, delay_ms))
+            + f"RULE {MATCHES} {form.pattern} WITHIN {distance_ms} ms PER key\n"
+        ),
+        TOGETHER: lambda: (
+            "".join(
+                f'STREAM {one} FROM "{state_stream(gateway)}" DELAY {delay_ms} ms\n' for one, gateway in states.items()
+            )
+            + f"RULE {TOGETHER}\n  {form.modality} {' AND '.join(f'{one}.{STATE}' for one in states)}\n"
+            + f"  WINDOW 4 IN GROUP {GROUP}\n"
+        ),
+    }[name]()
     return parse_rules(text).rules[0]
 
 

@@ -10,9 +10,11 @@ from random import Random
 
 from whenabouts_sim.chaos.network import lying_member
 from whenabouts_sim.chaos.parts.gateway_part import LEAVE_MS, GatewayPlan, badge_key, badge_of
-from whenabouts_sim.chaos.parts.job_rules import LENGTH_MS, MATCHES, PAIRS, TOGETHER
+from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, TOGETHER
+from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, RulePlan
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.chaos.schedule.fault import CLOUD, SECOND, Fault, draw_faults
+from whenabouts_sim.chaos.schedule.forms import with_forms, with_returning_goods
 from whenabouts_sim.chaos.schedule.more_faults import more_faults
 from whenabouts_sim.readers.faults import Faults
 from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, Sighting
@@ -29,19 +31,6 @@ PART_LONG = 0.1  # of schedules: three times as long
 PART_RULES = 0.7  # of gateways with both streams of their own rule
 PART_DAMAGED = 0.1  # of gateways: with bytes that are damaged on the wire
 PART_SMALL = 0.15  # of gateways: with a spool that has room for a few messages
-
-
-@dataclass(frozen=True)
-class RulePlan:
-    """A rule that the job runs: its name, distance of pairs or window of matches, percent of certainty, DELAY; gateways
-    that are a group.
-    """
-
-    name: str
-    distance_ms: int
-    percent: int
-    delay_ms: int
-    gateways: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,7 +126,8 @@ def draw(seed: int) -> Schedule:
     hosts = [f"{one.site}/{one.name}" for one in gateways]
     faults = draw_faults(chance, hosts, [one.name for one in ingests], active_us)
     faults += tuple(more_faults(seed, hosts, [one.name for one in ingests], active_us))
-    rules = _rules(chance, gateways)
+    rules = with_forms(Random(f"forms/{seed}"), _rules(chance, gateways))
+    sightings = with_returning_goods(Random(f"again/{seed}"), sightings, {badge_key(one.name) for one in gateways})
     trigger_s, shards = chance.choice((1.0, 2.0, 2.0)), chance.choice((1, 1, 1, 2))
     liar = chance.choice(SITES) if chance.random() < PART_LYING else ""
     small = Random(f"small/{seed}")

@@ -1,0 +1,1 @@
+"""Results are those of the definition of their rule: pairs, and events in an order."""

@@ -1,0 +1,22 @@
+"""Results are equal to the definition on what landed in time; what was late is told as late; nothing is told twice."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule
+from whenabouts_sim.chaos.checks.landed import Landed
+from whenabouts_sim.chaos.checks.results import Told
+from whenabouts_sim.chaos.checks.rules.pairs import broken_pairs
+from whenabouts_sim.chaos.checks.rules.sequences import broken_matches
+
+
+def broken_results(rule: Rule, told: Told, landed: Landed, complete_us: int) -> Iterator[str]:
+    """Every law of results that does not hold, in words. complete_us: before it, everything has landed and was told."""
+    for result, count in Counter(told.results).items():
+        if count > 1:
+            yield f"{rule.name}: {result} was told {count} times"
+    readings = [one for one in landed.readings if one.kind == "tag"]
+    if isinstance(rule, CorrelateRule):
+        yield from broken_pairs(rule, told, readings, complete_us)
+    elif isinstance(rule, CepRule):
+        yield from broken_matches(rule, told, readings, complete_us)

@@ -1,0 +1,61 @@
+"""How a rule of a job is written beyond its name, distance, certainty and DELAY."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+LENGTH_MS = 1500  # of the longest stamp while UTC is known
+UNPAID = "SEQ(shelf a, !till c, exit e)"
+
+
+class StreamForm(NamedTuple):
+    """What a rule declares of a stream: DELAY, the end of LENGTH, OFFSET."""
+
+    delay_ms: int
+    length_ms: int = LENGTH_MS
+    offset_ms: int = 0
+
+
+class Form(NamedTuple):
+    """streams: of each stream of the rule, in their order; none: DELAY of the rule, no OFFSET. Of pairs: between_ms, the
+    limits of @b - @a in place of a distance; choice, what follows the conditions. Of matches: pattern. Of a group: modality.
+    """
+
+    streams: tuple[StreamForm, ...] = ()
+    between_ms: tuple[int, int] | None = None
+    choice: str = ""
+    pattern: str = UNPAID
+    modality: str = "DEFINITELY"
+
+    def declared(self, names: Sequence[str], delay_ms: int) -> Iterator[str]:
+        """The declarations of streams of tags."""
+        forms = self.streams or (StreamForm(delay_ms),) * len(names)
+        for name, one in zip(names, forms, strict=True):
+            offset = f" OFFSET {one.offset_ms} ms" if one.offset_ms else ""
+            yield (
+                f'STREAM {name} FROM "{name}/tags" DELAY {one.delay_ms} ms LENGTH 0 us .. {one.length_ms} ms{offset}\n'
+            )
+
+    def predicate(self, distance_ms: int) -> str:
+        """What holds of the times of a pair."""
+        if self.between_ms is None:
+            return f"|@a - @b| <= {distance_ms} ms"
+        lo, hi = self.between_ms
+        return f"@b - @a IN [{lo} ms, {hi} ms]"
+
+
+PLAIN = Form()
+
+
+@dataclass(frozen=True)
+class RulePlan:
+    """A rule that the job runs: its name, distance of pairs or window of matches, percent of certainty, DELAY; gateways
+    that are a group; how else it is written.
+    """
+
+    name: str
+    distance_ms: int
+    percent: int
+    delay_ms: int
+    gateways: tuple[str, ...] = ()
+    form: Form = PLAIN

@@ -1,0 +1,78 @@
+"""Other forms of the rules of a schedule, and goods that come again, which some of these forms need.
+
+They are drawn from chances of their own, so that everything else of a seed stays as it is.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from random import Random
+
+from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, PLACES, SIDES, TOGETHER
+from whenabouts_sim.chaos.parts.rule_form import UNPAID, Form, RulePlan, StreamForm
+from whenabouts_sim.world.world import Sighting
+
+PART_STREAMS = 0.5  # of rules: streams with a DELAY, LENGTH and OFFSET of their own
+PART_BETWEEN, PART_CHOSEN = 0.3, 0.5  # of rules of pairs: limits on both sides, other results than all pairs
+PART_SHORT, PART_PATTERN = 0.3, 0.5  # of rules of matches: a window of some ms, another pattern
+PART_POSSIBLY = 0.3  # of rules of a group
+PART_RETURNING = 0.4  # of schedules: with goods that pass several times
+BETWEEN_MS = ((0, 2000), (-300, 1000), (200, 1500), (-1000, -100))
+CHOICES = ("KEEP ALL a", "ONLY UNMATCHED a", "NEAREST", "TOP 2", "NEAREST KEEP ALL a")
+PATTERNS = (
+    "SEQ(shelf a, till c, exit e)",
+    "SEQ(shelf a, exit e, !till c)",
+    "SEQ(!till c, shelf a, exit e)",
+    "SEQ(shelf{1,2} a, !till c, exit e)",
+    "SEQ(shelf a, till{1,3} c, exit e)",
+    "SEQ(shelf a, exit{2,3} e)",
+)
+
+
+def with_forms(chance: Random, rules: Iterable[RulePlan]) -> tuple[RulePlan, ...]:
+    """The rules, of which some are written in another form."""
+    drawn = {PAIRS: _of_pairs, MATCHES: _of_matches, TOGETHER: _of_a_group}
+    return tuple(drawn[one.name](chance, one) for one in rules)
+
+
+def with_returning_goods(
+    chance: Random, sightings: tuple[Sighting, ...], badges: Collection[str]
+) -> tuple[Sighting, ...]:
+    """The sightings, in some schedules with fewer goods that pass more than once. Badges are no goods."""
+    if chance.random() >= PART_RETURNING:
+        return sightings
+    goods = list(dict.fromkeys(one.key for one in sightings if one.key not in badges))
+    kinds = max(1, len(goods) // chance.choice((2, 3, 5)))
+    same = {key: goods[number % kinds] for number, key in enumerate(goods)}
+    return tuple(replace(one, key=same.get(one.key, one.key)) for one in sightings)
+
+
+def _of_pairs(chance: Random, plan: RulePlan) -> RulePlan:
+    streams = _streams(chance, len(SIDES), plan.delay_ms)
+    between_ms = chance.choice(BETWEEN_MS) if chance.random() < PART_BETWEEN else None
+    choice = chance.choice(CHOICES) if chance.random() < PART_CHOSEN else ""
+    return replace(plan, form=Form(streams, between_ms, choice))
+
+
+def _of_matches(chance: Random, plan: RulePlan) -> RulePlan:
+    streams = _streams(chance, len(PLACES), plan.delay_ms)
+    window_ms = chance.choice((100, 200, 300)) if chance.random() < PART_SHORT else plan.distance_ms
+    pattern = chance.choice(PATTERNS) if chance.random() < PART_PATTERN else UNPAID
+    return replace(plan, distance_ms=window_ms, form=Form(streams, pattern=pattern))
+
+
+def _of_a_group(chance: Random, plan: RulePlan) -> RulePlan:
+    return replace(plan, form=Form(modality="POSSIBLY")) if chance.random() < PART_POSSIBLY else plan
+
+
+def _streams(chance: Random, count: int, delay_ms: int) -> tuple[StreamForm, ...]:
+    """Of each stream; none, if all are as the rule says. Stamps are often longer than the shorter LENGTHs."""
+    if chance.random() >= PART_STREAMS:
+        return ()
+    return tuple(
+        StreamForm(
+            chance.choice((delay_ms, delay_ms, 200, 1000, 60_000)),
+            chance.choice((300, 600, 1500, 1500)),
+            chance.choice((0, 0, 0, -500, 200, 800)),
+        )
+        for _ in range(count)
+    )
