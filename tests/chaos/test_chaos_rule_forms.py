@@ -1,0 +1,65 @@
+"""The forms of rules that schedules draw: each occurs, each is a rule, and all else of a seed stays as it was."""
+
+from dataclasses import replace
+from random import Random
+
+from whenabouts_cloud.rules.model import CepRule, CorrelateRule
+from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, TOGETHER, rule
+from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, PLAIN, Form, RulePlan, StreamForm
+from whenabouts_sim.chaos.schedule.forms import BETWEEN_MS, CHOICES, PATTERNS, with_forms, with_returning_goods
+from whenabouts_sim.chaos.schedule.schedule import draw
+from whenabouts_sim.world.world import Sighting
+
+GATEWAYS = ("gw-1", "gw-2")
+PLANS = (RulePlan(PAIRS, 300, 80, 200), RulePlan(MATCHES, 1000, 100, 200), RulePlan(TOGETHER, 0, 100, 200, GATEWAYS))
+
+
+def drawn(count=300):
+    return [one for seed in range(count) for one in with_forms(Random(seed), PLANS)]
+
+
+def test_every_form_occurs_and_the_plain_ones_too():
+    forms = [one.form for one in drawn()]
+    assert {one.choice for one in forms} == {"", *CHOICES}
+    assert {one.between_ms for one in forms} == {None, *BETWEEN_MS}
+    assert {one.pattern for one in forms} == {PLAIN.pattern, *PATTERNS}
+    assert {one.modality for one in forms} == {"DEFINITELY", "POSSIBLY"}
+    assert {len(one.streams) for one in forms} == {0, 2, 3}
+    assert {one.distance_ms for one in drawn() if one.name == MATCHES} == {1000, 100, 200, 300}
+    assert all(one in drawn() for one in PLANS)
+
+
+def test_every_form_is_a_rule():
+    for plan in drawn(100):
+        one = rule(plan.name, plan.distance_ms, plan.percent, plan.delay_ms, plan.gateways, plan.form)
+        assert one.name == plan.name
+        if isinstance(one, CorrelateRule) and plan.form.between_ms:
+            assert (one.condition.lo_us, one.condition.hi_us) == tuple(1000 * ms for ms in plan.form.between_ms)
+        if isinstance(one, CepRule):
+            assert one.pattern.window_us == 1000 * plan.distance_ms
+
+
+def test_a_stream_is_declared_as_its_form_says():
+    streams = (StreamForm(100, 300, -500), StreamForm(60_000))
+    one = rule(PAIRS, 300, 80, 200, form=Form(streams))
+    assert isinstance(one, CorrelateRule)
+    assert [(x.delay_us, x.length_us, x.offset_us) for x in (one.a, one.b)] == [
+        (100_000, (0, 300_000), -500_000), (60_000_000, (0, 1000 * LENGTH_MS), 0)
+    ]  # fmt: skip
+
+
+def test_goods_that_return_keep_their_times_and_badges_their_keys():
+    goods = tuple(Sighting(1000 * n, "dock", n, f"{n:02}") for n in range(10))
+    sightings = (*goods, Sighting(99_000, "badge1", 0, "BA"))
+    found = [with_returning_goods(Random(seed), sightings, {"BA"}) for seed in range(20)]
+    assert sightings in found
+    assert {len({one.key for one in some}) for some in found} == {11, 6, 4, 3}
+    for some in found:
+        assert [replace(one, key="") for one in some] == [replace(one, key="") for one in sightings]
+        assert some[-1].key == "BA"
+
+
+def test_schedules_have_forms_of_rules():
+    schedules = [draw(seed) for seed in range(60)]
+    assert any(one.form != PLAIN for some in schedules for one in some.rules)
+    assert any(one.form == PLAIN for some in schedules for one in some.rules)
