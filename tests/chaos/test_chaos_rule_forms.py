@@ -26,6 +26,7 @@ def test_every_form_occurs_and_the_plain_ones_too():
     assert {one.modality for one in forms} == {"DEFINITELY", "POSSIBLY"}
     assert {len(one.streams) for one in forms} == {0, 2, 3}
     assert {one.distance_ms for one in drawn() if one.name == MATCHES} == {1000, 100, 200, 300}
+    assert {2000, 1000} < {one.distance_ms for one in drawn() if one.name == PAIRS}
     assert all(one in drawn() for one in PLANS)
 
 

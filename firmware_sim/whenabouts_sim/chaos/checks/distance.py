@@ -24,10 +24,15 @@ def probability(rule: CorrelateRule, a: LandedReading, b: LandedReading) -> Frac
     return within_probability(2 * a.t_min + middle, 2 * a.t_max + middle, 2 * b.t_min, 2 * b.t_max, hi - lo)
 
 
+def useful_us(rule: CorrelateRule) -> int:
+    """The longest stamp that can be in a pair: of a longer one the limits cover a smaller share than is asked for."""
+    lo, hi = limits_us(rule)
+    return int((hi - lo) / rule.condition.ct)
+
+
 def longest_us(rule: CorrelateRule, stream: Stream) -> int:
     """The longest stamp of a stream that is waited for: as declared, and no longer than any that can be in a pair."""
-    useful = rule.condition.longest_us
-    return useful if stream.length_us is None else min(useful, stream.length_us[1])
+    return useful_us(rule) if stream.length_us is None else min(useful_us(rule), stream.length_us[1])
 
 
 def horizons(rule: CorrelateRule, frontiers: Mapping[str, int | None]) -> tuple[int, int] | None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule
 from whenabouts_sim.chaos.checks.distance import horizons
 from whenabouts_sim.chaos.checks.landed import Landed
+from whenabouts_sim.chaos.checks.lateness import longest_event_us
 from whenabouts_sim.chaos.parts.landing_files import Ends
 
 
@@ -50,5 +51,5 @@ def _begins(rule: CepRule | CorrelateRule, frontiers_us: Mapping[str, int]) -> d
         forgotten = horizons(rule, frontiers_us)
         return dict(zip((rule.a.pattern, rule.b.pattern), forgotten or (), strict=True))
     frontier_us = min(frontiers_us[one.name] + one.offset_us for one in streams)
-    reach_us = rule.longest_us + rule.pattern.window_us
+    reach_us = longest_event_us(rule) + rule.pattern.window_us
     return {one.pattern: frontier_us - reach_us - one.offset_us for one in streams}

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, LatwinRule, Rule, Stream
-from whenabouts_sim.chaos.checks.distance import horizons
+from whenabouts_sim.chaos.checks.distance import horizons, useful_us
 from whenabouts_sim.chaos.checks.landed import Id, Landed, LandedReading
 from whenabouts_sim.chaos.checks.results import TOO_LONG, Told
 from whenabouts_sim.chaos.parts.landing_files import Ends, ends_of
@@ -95,7 +95,12 @@ def _event(rule: CepRule, stream: Stream, one: LandedReading, frontiers: Mapping
         return None
     if one.t_max + stream.offset_us < min(moved):
         return "late"
-    return TOO_LONG if one.t_min + stream.offset_us < min(moved) - rule.longest_us else None
+    return TOO_LONG if one.t_min + stream.offset_us < min(moved) - longest_event_us(rule) else None
+
+
+def longest_event_us(rule: CepRule) -> int:
+    """The longest stamp that is waited for, of any stream of the rule."""
+    return max(one.length_us[1] if one.length_us else rule.pattern.window_us for one in rule.streams)
 
 
 def _of_pair(
@@ -105,7 +110,7 @@ def _of_pair(
     where it is told as unmatched.
     """
     frontier_us, side = frontiers[stream.name], int(stream == rule.b)
-    useless = one.t_max - one.t_min > rule.condition.longest_us and (side == 1 or rule.kind == "inner")
+    useless = one.t_max - one.t_min > useful_us(rule) and (side == 1 or rule.kind == "inner")
     if useless or frontier_us is None or one.t_max >= frontier_us:
         return None
     forgotten = horizons(rule, frontiers)

@@ -3,11 +3,11 @@
 They are drawn from chances of their own, so that everything else of a seed stays as it is.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from random import Random
 
-from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, PLACES, SIDES, TOGETHER
+from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, PLACES, TOGETHER
 from whenabouts_sim.chaos.parts.rule_form import UNPAID, Form, RulePlan, StreamForm
 from whenabouts_sim.world.world import Sighting
 
@@ -17,6 +17,7 @@ PART_SHORT, PART_PATTERN = 0.3, 0.5  # of rules of matches: a window of some ms,
 PART_POSSIBLY = 0.3  # of rules of a group
 PART_RETURNING = 0.4  # of schedules: with goods that pass several times
 BETWEEN_MS = ((0, 2000), (-300, 1000), (200, 1500), (-1000, -100))
+OFFSETS_MS = (0, 0, 0, 0, -500, 200, 800, -3000, 3000)  # the long ones are longer than a step of the job
 CHOICES = ("KEEP ALL a", "ONLY UNMATCHED a", "NEAREST", "TOP 2", "NEAREST KEEP ALL a")
 PATTERNS = (
     "SEQ(shelf a, till c, exit e)",
@@ -47,14 +48,16 @@ def with_returning_goods(
 
 
 def _of_pairs(chance: Random, plan: RulePlan) -> RulePlan:
-    streams = _streams(chance, len(SIDES), plan.delay_ms)
+    offset_ms = chance.choice(OFFSETS_MS)
+    streams = _streams(chance, (offset_ms, offset_ms + chance.choice((0, 0, -200, 500))), plan.delay_ms)
     between_ms = chance.choice(BETWEEN_MS) if chance.random() < PART_BETWEEN else None
     choice = chance.choice(CHOICES) if chance.random() < PART_CHOSEN else ""
-    return replace(plan, form=Form(streams, between_ms, choice))
+    distance_ms = chance.choice((1000, 2000, 2000)) if choice else plan.distance_ms  # wider than a step of the job
+    return replace(plan, distance_ms=distance_ms, form=Form(streams, between_ms, choice))
 
 
 def _of_matches(chance: Random, plan: RulePlan) -> RulePlan:
-    streams = _streams(chance, len(PLACES), plan.delay_ms)
+    streams = _streams(chance, [chance.choice(OFFSETS_MS) for _ in PLACES], plan.delay_ms)
     window_ms = chance.choice((100, 200, 300)) if chance.random() < PART_SHORT else plan.distance_ms
     pattern = chance.choice(PATTERNS) if chance.random() < PART_PATTERN else UNPAID
     return replace(plan, distance_ms=window_ms, form=Form(streams, pattern=pattern))
@@ -64,15 +67,13 @@ def _of_a_group(chance: Random, plan: RulePlan) -> RulePlan:
     return replace(plan, form=Form(modality="POSSIBLY")) if chance.random() < PART_POSSIBLY else plan
 
 
-def _streams(chance: Random, count: int, delay_ms: int) -> tuple[StreamForm, ...]:
+def _streams(chance: Random, offsets_ms: Sequence[int], delay_ms: int) -> tuple[StreamForm, ...]:
     """Of each stream; none, if all are as the rule says. Stamps are often longer than the shorter LENGTHs."""
     if chance.random() >= PART_STREAMS:
         return ()
     return tuple(
         StreamForm(
-            chance.choice((delay_ms, delay_ms, 200, 1000, 60_000)),
-            chance.choice((300, 600, 1500, 1500)),
-            chance.choice((0, 0, 0, -500, 200, 800)),
+            chance.choice((delay_ms, delay_ms, 200, 1000, 60_000)), chance.choice((300, 600, 1500, 1500)), offset_ms
         )
-        for _ in range(count)
+        for offset_ms in offsets_ms
     )

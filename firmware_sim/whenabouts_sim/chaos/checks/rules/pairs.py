@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from whenabouts_cloud.rules.model import CorrelateRule
-from whenabouts_sim.chaos.checks.distance import limits_us, longest_us, probability
+from whenabouts_sim.chaos.checks.distance import limits_us, longest_us, probability, useful_us
 from whenabouts_sim.chaos.checks.landed import Id, LandedReading
 from whenabouts_sim.chaos.checks.results import Told
 
@@ -121,7 +121,7 @@ def _not_told(known: _Known, in_time: Sequence[LandedReading], decided_us: int) 
     longest = longest_us(rule, rule.a)
     for one in in_time:
         length = one.t_max - one.t_min
-        if longest < length <= rule.condition.longest_us or one.t_max >= decided_us:
+        if longest < length <= useful_us(rule) or one.t_max >= decided_us:
             continue
         if one.identity not in known.alone and one.identity not in hidden:
             yield f"{rule.name}: {one.stream} {one.key} [{one.t_min}, {one.t_max}] is unmatched, and was not told"

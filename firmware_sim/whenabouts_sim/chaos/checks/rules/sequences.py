@@ -10,6 +10,7 @@ from typing import NamedTuple
 from whenabouts_cloud.pattern.elements import Event, Negated, Seq
 from whenabouts_cloud.rules.model import CepRule
 from whenabouts_sim.chaos.checks.landed import Id, LandedReading
+from whenabouts_sim.chaos.checks.lateness import longest_event_us
 from whenabouts_sim.chaos.checks.results import Told
 
 Chosen = tuple[LandedReading, ...]
@@ -50,7 +51,7 @@ def _wait_us(rule: CepRule) -> int:
     """
     gaps = list(_gaps(rule))
     window_us = rule.pattern.window_us if any(gap.behind is None for gap in gaps) else 0
-    return window_us + rule.longest_us if gaps else 0
+    return window_us + longest_event_us(rule) if gaps else 0
 
 
 def _matches(rule: CepRule, readings: Sequence[LandedReading]) -> Iterator[Chosen]:
