@@ -73,7 +73,7 @@ def _streams(chance: Random, offsets_ms: Sequence[int], delay_ms: int) -> tuple[
         return ()
     return tuple(
         StreamForm(
-            chance.choice((delay_ms, delay_ms, 200, 1000, 60_000)), chance.choice((300, 600, 1500, 1500)), offset_ms
+            chance.choice((delay_ms, delay_ms, 200, 1000, 60_000)), chance.choice((100, 300, 600, 1500)), offset_ms
         )
         for offset_ms in offsets_ms
     )
