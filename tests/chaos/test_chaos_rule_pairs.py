@@ -10,7 +10,7 @@ from whenabouts_sim.chaos.checks.kept import Kept, broken_kept
 from whenabouts_sim.chaos.checks.landed import Landed
 from whenabouts_sim.chaos.checks.result_rows import broken_rows
 from whenabouts_sim.chaos.checks.results import Row, Told, read_told
-from whenabouts_sim.chaos.checks.rules.definition import broken_results
+from whenabouts_sim.chaos.checks.rules.pairs import broken_pairs
 from whenabouts_sim.chaos.parts.job_rules import PAIRS, rule
 from whenabouts_sim.chaos.parts.rule_form import Form, StreamForm
 
@@ -29,7 +29,7 @@ def ids(*readings):
 
 def broken(one, results, readings, late=(), complete_us=LATER):
     told = Told([ids(*some) for some in results], {reading.identity for reading in late})
-    return list(broken_results(one, told, Landed(list(readings), []), complete_us))
+    return list(broken_pairs(one, told, readings, complete_us))
 
 
 def test_an_outer_join_has_each_pair_and_each_reading_without_one():

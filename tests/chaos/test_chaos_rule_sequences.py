@@ -8,7 +8,7 @@ from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier
 from whenabouts_sim.chaos.checks.lateness import broken_lateness
 from whenabouts_sim.chaos.checks.result_rows import broken_rows
 from whenabouts_sim.chaos.checks.results import Row, Told
-from whenabouts_sim.chaos.checks.rules.definition import broken_results
+from whenabouts_sim.chaos.checks.rules.sequences import broken_matches
 from whenabouts_sim.chaos.parts.job_rules import MATCHES, rule
 from whenabouts_sim.chaos.parts.landing_files import FileId
 from whenabouts_sim.chaos.parts.rule_form import Form, StreamForm
@@ -27,7 +27,7 @@ def matches(pattern, window_ms=1000, streams=()):
 
 def broken(one, results, readings, aside=(), complete_us=60_000 * MS):
     told = Told([tuple(x.identity for x in some) for some in results], {x.identity for x in aside})
-    return list(broken_results(one, told, Landed(list(readings), []), complete_us))
+    return list(broken_matches(one, told, readings, complete_us))
 
 
 @pytest.mark.parametrize(
