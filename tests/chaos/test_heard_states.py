@@ -40,8 +40,8 @@ def state(clock, begin=SPAN[0], end=SPAN[1], is_heartbeat=False, view=7):
     return read(clock, begin, end)._replace(stream="gw-0/state", kind="state", key=None, attrs=attrs)
 
 
-def broken(heard, *readings, sightings=(), liars=frozenset()):
-    return len(list(broken_knowledge(Landed(list(readings), []), heard, sightings, liars)))
+def broken(heard, *readings, sightings=(), liars=frozenset(), rotten=()):
+    return len(list(broken_knowledge(Landed(list(readings), []), heard, sightings, liars, rotten)))
 
 
 @pytest.mark.parametrize(("at_us", "fewest", "most"), [(900, 3, 3), (1100, 0, 3), (1300, 0, 0)])
@@ -83,6 +83,7 @@ def test_reads_of_tags_count_too_in_some_view_of_their_start_or_an_earlier_one()
     assert broken(heard, own, read((0, 2), boot=2)) == 1
     assert broken(heard, own, state((0, 0), 2, 3, view=8), read((0, 0))) == 0
     assert broken(heard, read((0, 2))) == 0
+    assert broken(heard, own, read((0, 2)), rotten={("hall", "gw-0")}) == 0
     assert broken(heard, own, read((0, 2))._replace(kind="gap")) == 0
 
 

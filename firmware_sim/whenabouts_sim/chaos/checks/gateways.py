@@ -62,7 +62,7 @@ def broken_gateways(
     for law, texts in (
         # Who is lied to may know too much of others, if not by far.
         ("clocks", () if liars else broken_clocks(landed, rotten, schedule.sightings)),
-        ("knowledge", broken_knowledge(landed, heard.states, schedule.sightings, liars)),
+        ("knowledge", broken_knowledge(landed, heard.states, schedule.sightings, liars, rotten)),
         ("knowledge", broken_reports(schedule, landed, lives, heard.links, end_us)),
         ("clock states", broken_clock_states(plans, schedule.sightings, landed, lives)),
         ("derived", broken_derived(plans, landed, lives, rotten)),

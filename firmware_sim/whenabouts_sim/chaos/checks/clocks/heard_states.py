@@ -8,7 +8,7 @@ already. Stamps decide, and the moments at which tags were truly seen.
 import json
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from whenabouts_edge.group.peers import MAX_JUMP, MAX_STATES
@@ -37,10 +37,14 @@ NOTHING = _Known(0, {}, {})
 
 
 def broken_knowledge(
-    landed: Landed, heard: Iterable[Arrived], sightings: Sequence[Sighting] = (), liars: frozenset[str] = frozenset()
+    landed: Landed,
+    heard: Iterable[Arrived],
+    sightings: Sequence[Sighting] = (),
+    liars: frozenset[str] = frozenset(),
+    rotten: Collection[tuple[str, ...]] = (),
 ) -> Iterator[str]:
     """Readings that do not know what had arrived before them, or know what had not. liars: names of gateways of which
-    nothing must be believed.
+    nothing must be believed. rotten: gateways that may have lost what told their views.
     """
     seen = defaultdict[tuple[str, str | None], list[int]](list)
     for sighting in sightings:
@@ -51,7 +55,10 @@ def broken_knowledge(
         if one.kind == KIND:
             attrs = json.loads(one.attrs or "{}")
             places[one.site, one.gateway, len(one.vclock or ())].add((one.boot, attrs[VIEW], attrs[PROCESS]))
+    untold = {*rotten, *((one.site, one.gateway) for one in landed.readings if one.kind == "gap")}
     for one in landed.readings:
+        if one.kind != KIND and (one.site, one.gateway) in untold:
+            continue
         if one.gateway in liars or not one.vclock or one.kind == "gap":
             continue
         # A reading that waited for UTC is sent by a later start, with the clock of its own.
