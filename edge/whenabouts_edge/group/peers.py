@@ -1,7 +1,8 @@
 """Checks of a peer's state message: it is decoded under limits, and believed only as far as a peer can know.
 
 A gateway can claim anything about itself; that harms only conclusions about it. About a third gateway it is
-believed a little beyond the counts known here, since its message may have overtaken that gateway's messages. About the
+believed a little beyond the counts known here, since its message may have overtaken that gateway's messages; within this
+limit a liar can harm conclusions about that gateway. About the
 receiving gateway it is believed only for states that have begun. Counts beyond these limits are cut off and the rest is
 believed: an honest gateway may repeat the counts of a liar, and must stay heard.
 """
