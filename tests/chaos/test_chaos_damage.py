@@ -9,8 +9,8 @@ from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.landing.files import data_files
 from whenabouts_cloud.landing.store import Store
 from whenabouts_protocol import Reading
-from whenabouts_sim.chaos.checks.damage import broken_damage, broken_results_damage
 from whenabouts_sim.chaos.checks.landed import read_landing
+from whenabouts_sim.chaos.checks.landing.damage import broken_damage, broken_results_damage
 from whenabouts_sim.chaos.parts.landing_files import files_of, frontier_files
 from whenabouts_sim.chaos.schedule.fault import CLOUD, Fault
 from whenabouts_sim.chaos.schedule.schedule import draw

@@ -6,7 +6,7 @@ from whenabouts_cloud.ingest.dead_letters import DeadLetters
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.landing.store import Store
 from whenabouts_protocol import Birth, Reading, encode_batch, encode_birth, topic
-from whenabouts_sim.chaos.checks.dead_letters import broken_dead_letters
+from whenabouts_sim.chaos.checks.landing.dead_letters import broken_dead_letters
 from whenabouts_sim.chaos.network import lying_gateway as liar
 from whenabouts_sim.chaos.network.broker_model import Message
 

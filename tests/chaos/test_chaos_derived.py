@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from whenabouts_sim.chaos.checks.derived import broken_derived
+from whenabouts_sim.chaos.checks.gateways.derived import broken_derived
 from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
 from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan
 from whenabouts_sim.chaos.parts.job_rules import NEAR_STREAM

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from whenabouts_sim.chaos.checks.gateways import broken_gateways, lives_of, reported_by
+from whenabouts_sim.chaos.checks.gateways.gateways import broken_gateways, lives_of, reported_by
 from whenabouts_sim.chaos.checks.landed import Landed
 from whenabouts_sim.chaos.network.overheard import Overheard
 from whenabouts_sim.chaos.parts.serial_line import Happened

@@ -7,7 +7,7 @@ import pytest
 
 from whenabouts_edge.readers.port import PortError
 from whenabouts_hardware.readers import em4100
-from whenabouts_sim.chaos.checks.ports import EVER_US, broken_ports, shut_spans
+from whenabouts_sim.chaos.checks.gateways.ports import EVER_US, broken_ports, shut_spans
 from whenabouts_sim.chaos.parts.gateway_part import STORED_US
 from whenabouts_sim.chaos.parts.serial_line import Happened, SerialLine
 from whenabouts_sim.readers.wire import Piece

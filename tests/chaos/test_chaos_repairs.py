@@ -12,7 +12,7 @@ from whenabouts_cloud.landing.damage import check
 from whenabouts_cloud.landing.ranges import as_ranges
 from whenabouts_cloud.landing.repair import repair
 from whenabouts_cloud.landing.store import Store
-from whenabouts_sim.chaos.checks.repairs import broken_repairs
+from whenabouts_sim.chaos.checks.landing.repairs import broken_repairs
 
 COUNT = 5
 

@@ -2,8 +2,8 @@
 
 import json
 
+from whenabouts_sim.chaos.checks.gateways.visits import LEAVE, broken_visits
 from whenabouts_sim.chaos.checks.landed import ENTER, Landed, LandedReading
-from whenabouts_sim.chaos.checks.visits import LEAVE, broken_visits
 from whenabouts_sim.chaos.parts.landing_files import FileId
 from whenabouts_sim.world.clocks import EPOCH_US
 from whenabouts_sim.world.world import Sighting

@@ -16,16 +16,16 @@ from typing import Any
 from whenabouts_cloud.ingest.owners import Owners, read_owners
 from whenabouts_cloud.landing.layout import PART
 from whenabouts_cloud.rules.model import LatwinRule
-from whenabouts_sim.chaos.checks.damage import broken_damage, broken_results_damage
-from whenabouts_sim.chaos.checks.dead_letters import broken_dead_letters
-from whenabouts_sim.chaos.checks.gateways import broken_gateways, lives_of, reported_by
+from whenabouts_sim.chaos.checks.gateways.gateways import broken_gateways, lives_of, reported_by
 from whenabouts_sim.chaos.checks.kept import broken_kept, kept_of
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, latest, newest_numbers, read_landing
+from whenabouts_sim.chaos.checks.landing.damage import broken_damage, broken_results_damage
+from whenabouts_sim.chaos.checks.landing.dead_letters import broken_dead_letters
+from whenabouts_sim.chaos.checks.landing.repairs import broken_repairs
 from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, ends_of_batches, steps_of
 from whenabouts_sim.chaos.checks.laws import Broken, broken_laws, gateways_with_rot
 from whenabouts_sim.chaos.checks.limits import left_at_the_end, left_in_agent, left_in_ingest, over_limits
 from whenabouts_sim.chaos.checks.promises import broken_promises
-from whenabouts_sim.chaos.checks.repairs import broken_repairs
 from whenabouts_sim.chaos.checks.result_rows import broken_rows
 from whenabouts_sim.chaos.checks.results import read_told
 from whenabouts_sim.chaos.checks.rules.definition import broken_results

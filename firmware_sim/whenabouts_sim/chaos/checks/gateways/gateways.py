@@ -6,11 +6,11 @@ from whenabouts_sim.chaos.checks.clocks.clock_states import broken_clock_states
 from whenabouts_sim.chaos.checks.clocks.heard_states import broken_knowledge
 from whenabouts_sim.chaos.checks.clocks.told_states import broken_reports
 from whenabouts_sim.chaos.checks.clocks.vector_clocks import broken_clocks
-from whenabouts_sim.chaos.checks.derived import broken_derived
+from whenabouts_sim.chaos.checks.gateways.derived import broken_derived
+from whenabouts_sim.chaos.checks.gateways.ports import broken_ports, shut_spans
+from whenabouts_sim.chaos.checks.gateways.visits import broken_visits
 from whenabouts_sim.chaos.checks.landed import Landed
 from whenabouts_sim.chaos.checks.laws import Broken
-from whenabouts_sim.chaos.checks.ports import broken_ports, shut_spans
-from whenabouts_sim.chaos.checks.visits import broken_visits
 from whenabouts_sim.chaos.checks.well import Spans, well_spans
 from whenabouts_sim.chaos.network import lying_member
 from whenabouts_sim.chaos.network.overheard import Overheard

@@ -1,0 +1,1 @@
+"""What must hold of a landing beside its readings: damage, repairs, dead letters."""
