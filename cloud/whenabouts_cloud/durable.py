@@ -8,10 +8,12 @@ import contextlib
 import ctypes
 import os
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import IO
 
 ANY_RIGHTS = 0o666  # less the umask
+MOST_NAMED = 1000  # folders that a process remembers as durable; beyond it forgets them, and syncs each once more
 
 
 def write_durably(path: Path, data: bytes, mode: int = ANY_RIGHTS) -> None:
@@ -73,11 +75,29 @@ def sync_file_system(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those above it that are missing, durably."""
-    missing = [one for one in (path, *path.parents) if not one.exists()]
-    path.mkdir(parents=True, exist_ok=True)
-    for one in missing:
+    """Make a folder, and those above it that are missing, durably.
+
+    They are made from the top, each durable before the next. So of those that are there only the lowest may not be durable:
+    it was made by a run that was killed, or whose sync failed. A process syncs the name of each folder once.
+    """
+    missing = list(takewhile(lambda one: not one.exists(), (path, *path.parents)))
+    lowest = missing[-1].parent if missing else path
+    if lowest not in _named:
+        with contextlib.suppress(PermissionError):  # somebody else has made it, where this program may not look
+            sync(lowest.parent)
+        _note(lowest)
+    for one in reversed(missing):
+        one.mkdir(exist_ok=True)
+        _named.discard(one)
         sync(one.parent)
+        _note(one)
 
 
+def _note(folder: Path) -> None:
+    if len(_named) >= MOST_NAMED:
+        _named.clear()
+    _named.add(folder)
+
+
+_named = set[Path]()  # folders whose names this process has made durable
 _SYNCFS = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)  # of Linux

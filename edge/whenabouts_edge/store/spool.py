@@ -21,6 +21,7 @@ import secrets
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -263,11 +264,14 @@ class Spool:
 def _make_folder(folder: Path) -> None:
     """Make a folder, and those above it that are missing, so that a power cut does not take them away again.
 
-    The one above is synced always: an earlier run may have been killed after it had made the folder.
+    They are made from the top, each durable before the next. The lowest one that is there is synced, too: an earlier run may
+    have been killed, or its sync may have failed, after it had made the folder.
     """
-    missing = [one for one in folder.parents if not one.exists()]
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for one in (folder, *missing):
+    missing = list(takewhile(lambda one: not one.exists(), (folder, *folder.parents)))
+    lowest = missing[-1].parent if missing else folder
+    for one in (lowest, *reversed(missing)):
+        if one != lowest:
+            one.mkdir(mode=0o700 if one == folder else 0o777, exist_ok=True)
         with contextlib.suppress(PermissionError):  # a service manager has made it, for this program alone
             descriptor = os.open(one.parent, os.O_RDONLY)
             try:

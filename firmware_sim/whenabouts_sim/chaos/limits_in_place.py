@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
+from whenabouts_cloud import durable
 from whenabouts_cloud.ingest import landing_writer
 from whenabouts_edge.agent import agent, timekeeping
 from whenabouts_edge.readers import port
@@ -35,4 +36,5 @@ def limited(schedule: Schedule) -> Iterator[None]:
         ):
             if limit:
                 stack.enter_context(patch.object(module, name, limit))
+        stack.enter_context(patch.object(durable, "_named", set()))  # that a schedule repeats itself
         yield

@@ -30,6 +30,7 @@ PART_LYING_MEMBER = 0.3  # of groups
 PART_LONG = 0.1  # of schedules: three times as long
 PART_RULES = 0.7  # of gateways with both streams of their own rule
 PART_DAMAGED = 0.1  # of gateways: with bytes that are damaged on the wire
+GAP_BYTES = 100  # more than a gap reading needs in a message
 PART_SMALL = 0.15  # of gateways: with a spool that has room for a few messages
 
 
@@ -177,9 +178,13 @@ def _gateways(chance: Random, active_us: int) -> tuple[GatewayPlan, ...]:
 
 
 def _with_small_spools(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
-    """Some gateways with a spool that is soon full, so that it refuses readings."""
+    """Some gateways with a spool that is soon full, so that it refuses readings. It has room for a message that counts those
+    of all streams.
+    """
     return tuple(
-        replace(one, spool_bytes=chance.choice((400, 1000, 3000))) if chance.random() < PART_SMALL else one
+        replace(one, spool_bytes=max(chance.choice((400, 1000, 3000)), GAP_BYTES * (1 + len(one.readers))))
+        if chance.random() < PART_SMALL
+        else one
         for one in gateways
     )
 
