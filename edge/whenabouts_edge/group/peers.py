@@ -2,9 +2,9 @@
 
 A gateway can claim anything about itself; that harms only conclusions about it. About a third gateway it is
 believed a little beyond the counts known here, since its message may have overtaken that gateway's messages; within this
-limit a liar can harm conclusions about that gateway. About the
-receiving gateway it is believed only for states that have begun. Counts beyond these limits are cut off and the rest is
-believed: an honest gateway may repeat the counts of a liar, and must stay heard.
+limit a liar can harm conclusions about that gateway. About the receiving gateway it is believed only for states that have
+begun. Counts beyond these limits are cut off and the rest is believed: an honest gateway may repeat the counts of a liar,
+and must stay heard.
 """
 
 from whenabouts_protocol.errors import WireError
