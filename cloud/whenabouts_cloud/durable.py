@@ -80,7 +80,7 @@ def make_folder(path: Path) -> None:
     They are made from the top, each durable before the next. So of those that are there only the lowest may not be durable:
     it was made by a run that was killed, or whose sync failed. A process syncs the name of each folder once.
     """
-    missing = list(takewhile(lambda one: not one.exists(), (path, *path.parents)))
+    missing = list(takewhile(lambda one: not one.is_dir(), (path, *path.parents)))
     lowest = missing[-1].parent if missing else path
     if lowest not in _named:
         with contextlib.suppress(PermissionError):  # somebody else has made it, where this program may not look

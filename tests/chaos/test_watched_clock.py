@@ -1,8 +1,14 @@
 """The watched clock of an agent: an answer that is not true is told, whether a reading shows it or not."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
+import pytest
+
 from whenabouts_edge.clock import ClockSample
+from whenabouts_sim.chaos.machine.clock import VirtualTime, taken_over
+from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.parts.watched_clock import MOST_TOLD, WatchedClock
 
 UTC_US = 1_000_000_000
@@ -53,3 +59,13 @@ def test_a_sample_that_misdates_an_earlier_moment_is_told():
     assert watched.wrong == []
     watched.sample()
     assert len(watched.wrong) == 1
+
+
+def test_only_the_thread_of_a_schedule_refuses_to_sleep():
+    """Others of the interpreter, such as that of a real Spark, go on."""
+    loop = VirtualLoop()
+    with taken_over(VirtualTime(loop), "any"), ThreadPoolExecutor(1) as other:
+        with pytest.raises(RuntimeError, match="would block all others for 0 s"):
+            time.sleep(0)
+        assert other.submit(time.sleep, 0).result(10) is None
+    loop.close()

@@ -267,7 +267,7 @@ def _make_folder(folder: Path) -> None:
     They are made from the top, each durable before the next. The lowest one that is there is synced, too: an earlier run may
     have been killed, or its sync may have failed, after it had made the folder.
     """
-    missing = list(takewhile(lambda one: not one.exists(), (folder, *folder.parents)))
+    missing = list(takewhile(lambda one: not one.is_dir(), (folder, *folder.parents)))
     lowest = missing[-1].parent if missing else folder
     for one in (lowest, *reversed(missing)):
         if one != lowest:

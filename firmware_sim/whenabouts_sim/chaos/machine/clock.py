@@ -7,8 +7,9 @@ time or make a choice that the seed does not decide.
 import contextlib
 import os
 import random
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import current
@@ -62,7 +63,7 @@ def taken_over(clock: VirtualTime, seed: str) -> Iterator[None]:
         (time, "monotonic"): lambda: clock.monotonic_ns() / 1e9,
         (time, "time_ns"): clock.time_ns,
         (time, "time"): lambda: clock.time_ns() / 1e9,
-        (time, "sleep"): _refuse_to_sleep,
+        (time, "sleep"): _refusal_to_sleep(time.sleep),
         (os, "urandom"): chance.randbytes,
         (random, "_urandom"): chance.randbytes,
     }
@@ -78,5 +79,13 @@ def taken_over(clock: VirtualTime, seed: str) -> Iterator[None]:
         random.setstate(state)
 
 
-def _refuse_to_sleep(seconds: float) -> None:
-    raise RuntimeError(f"a simulated process would block all others for {seconds} s")
+def _refusal_to_sleep(sleep: Callable[[float], None]) -> Callable[[float], None]:
+    """A sleep that this thread, in which all is simulated, refuses; others of the interpreter sleep."""
+    simulated = threading.get_ident()
+
+    def refuse(seconds: float) -> None:
+        if threading.get_ident() != simulated:
+            return sleep(seconds)
+        raise RuntimeError(f"a simulated process would block all others for {seconds} s")
+
+    return refuse
