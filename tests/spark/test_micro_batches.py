@@ -70,7 +70,10 @@ class OnBoth:
 
 
 def scenario(one):
-    """Files come; a kill before a commit and a start; more files and watermarks; a kill before anything new, and a start."""
+    """Files come; a kill before a commit and a start; a kill before anything new, more files and watermarks, and a start.
+
+    While a query runs, each new file is waited for: Spark's could see one of two, or both, in a micro-batch.
+    """
     rows = sorted(random_readings(seed=11, count=120), key=lambda row: row["t_max"])
     seen = []
 
@@ -80,6 +83,7 @@ def scenario(one):
     one.start()
     for n in range(2):
         land(one.landing, rows[30 * n : 30 * n + 30], n)
+        one.step()
         watermark(one.landing, dict.fromkeys(GATEWAYS, EPOCH_US + n), n, STREAMS)
         one.step()
         look()
@@ -91,9 +95,9 @@ def scenario(one):
     one.step()
     look()
     one.stop()
-    one.start()
     land(one.landing, rows[90:], 3)
     watermark(one.landing, dict.fromkeys(GATEWAYS, EPOCH_US + 10**6 * MS), 3, STREAMS)
+    one.start()
     one.step()
     look()
     one.stop()

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule
 from whenabouts_sim.chaos.checks.distance import horizons
 from whenabouts_sim.chaos.checks.landed import Landed
-from whenabouts_sim.chaos.checks.lateness import longest_event_us
+from whenabouts_sim.chaos.checks.lateness import feeds, longest_event_us, streams_of
 from whenabouts_sim.chaos.parts.landing_files import Ends
 
 
@@ -29,8 +29,7 @@ def broken_kept(rule: Rule, kept: Sequence[Kept], landed: Landed, ends: Sequence
     """Shards that keep more than they need. ends: how far each micro-batch has read the landing."""
     if not isinstance(rule, CepRule | CorrelateRule):
         return
-    streams = {one.pattern for one in (rule.streams if isinstance(rule, CepRule) else (rule.a, rule.b))}
-    readings = [one for one in landed.readings if one.kind == "tag" and one.stream in streams]
+    readings = [one for one in landed.readings if any(feeds(one, stream) for stream in streams_of(rule))]
     for one in kept:
         begins = _begins(rule, one.frontiers_us)
         read = [reading for reading in readings if reading.file.within(ends[one.batch])]
@@ -44,7 +43,7 @@ def broken_kept(rule: Rule, kept: Sequence[Kept], landed: Landed, ends: Sequence
 
 def _begins(rule: CepRule | CorrelateRule, frontiers_us: Mapping[str, int]) -> dict[str, float]:
     """For the name of each stream the end from which on its readings can be part of a result to come."""
-    streams = rule.streams if isinstance(rule, CepRule) else (rule.a, rule.b)
+    streams = streams_of(rule)
     if not frontiers_us.keys() >= {one.name for one in streams}:
         return {one.pattern: -math.inf for one in streams}
     if isinstance(rule, CorrelateRule):

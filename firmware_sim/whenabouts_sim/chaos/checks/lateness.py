@@ -11,7 +11,7 @@ from pathlib import Path
 
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, LatwinRule, Rule, Stream
 from whenabouts_sim.chaos.checks.distance import horizons, useful_us
-from whenabouts_sim.chaos.checks.landed import Id, Landed, LandedReading
+from whenabouts_sim.chaos.checks.landed import Id, Landed, LandedFrontier, LandedReading
 from whenabouts_sim.chaos.checks.results import TOO_LONG, Told
 from whenabouts_sim.chaos.parts.landing_files import Ends, ends_of
 
@@ -25,10 +25,15 @@ def ends_of_batches(out: Path) -> list[Ends]:
 
 def steps_of(rule: Rule, landed: Landed, ends: Sequence[Ends]) -> list[Ends]:
     """Those of the micro-batches in which the rule got a reading or a watermark: of others its shards learn nothing."""
-    streams = (rule.a, rule.b) if isinstance(rule, CorrelateRule) else rule.streams
-    names = {one.pattern for one in streams}
-    files = {one.file for one in landed.readings if one.kind != "gap" and one.stream in names}
-    files |= {one.file for one in landed.frontiers if isinstance(rule, LatwinRule) or not names.isdisjoint(one.streams)}
+    streams = streams_of(rule)
+    files = {
+        one.file for one in landed.readings if one.kind != "gap" and any(_is_part(one, stream) for stream in streams)
+    }
+    files |= {
+        one.file
+        for one in landed.frontiers
+        if isinstance(rule, LatwinRule) or any(_says(one, stream) for stream in streams)
+    }
     begins = [{}, *ends]
     return [
         end for begin, end in zip(begins, ends, strict=False)
@@ -54,7 +59,7 @@ def broken_lateness(rule: Rule, told: Told, landed: Landed, ends: Sequence[Ends]
         too_long = {one for one, reason in reasons.items() if reason == TOO_LONG}
         late = reasons.keys() - too_long
         # A repeat of a reading whose original was forgotten is told as late, too.
-        mine = {one.identity for one in landed.readings if _feeds(one, stream)} - landed.again
+        mine = {one.identity for one in landed.readings if feeds(one, stream)} - landed.again
         for name, found, expected in (("late", told.late, late), ("too long", told.too_long, too_long)):
             for one in sorted((found & mine) - expected):
                 yield f"{rule.name}: {one} of {stream.name} was told as {name}, and was not"
@@ -70,13 +75,13 @@ def _aside(
     rule: CepRule | CorrelateRule, landed: Landed, ends: Sequence[Ends]
 ) -> Iterator[tuple[Stream, dict[Id, str]]]:
     """The readings of each stream that are not waited for, with the reason."""
-    streams = rule.streams if isinstance(rule, CepRule) else (rule.a, rule.b)
+    streams = streams_of(rule)
     frontiers = {stream.name: _frontiers(stream, landed, ends) for stream in streams}
     for stream in streams:
         reasons = dict[Id, str]()
         for one in landed.readings:
             batch = next((n for n, end in enumerate(ends) if one.file.within(end)), None)
-            if batch is None or not _feeds(one, stream):
+            if batch is None or not feeds(one, stream):
                 continue
             now_us = {name: of[batch] for name, of in frontiers.items()}
             judged = _event if isinstance(rule, CepRule) else _of_pair
@@ -124,12 +129,12 @@ def _frontiers(stream: Stream, landed: Landed, ends: Sequence[Ends]) -> list[int
         upto, effective = (ends[batch - 1] if batch else {}), effective_at(ends[:batch])
         known: dict[tuple[str, str], int] = {}
         for said in landed.frontiers:
-            if said.file.within(effective) and f"{stream.name}/tags" in said.streams:
+            if said.file.within(effective) and _says(said, stream):
                 place = said.site, said.gateway
                 known[place] = max(said.frontier_us, known.get(place, said.frontier_us))
         if known:
             feeding = {
-                (one.site, one.gateway) for one in landed.readings if one.file.within(upto) and _feeds(one, stream)
+                (one.site, one.gateway) for one in landed.readings if one.file.within(upto) and feeds(one, stream)
             }
             least = max(known.values()) - stream.delay_us
             now_us = max(least, min(known.values())) if feeding <= known.keys() else least
@@ -138,5 +143,24 @@ def _frontiers(stream: Stream, landed: Landed, ends: Sequence[Ends]) -> list[int
     return found
 
 
-def _feeds(one: LandedReading, stream: Stream) -> bool:
-    return one.kind == "tag" and one.stream == f"{stream.name}/tags"
+def streams_of(rule: Rule) -> tuple[Stream, ...]:
+    """The streams of a rule of any kind."""
+    return (rule.a, rule.b) if isinstance(rule, CorrelateRule) else rule.streams
+
+
+def feeds(one: LandedReading, stream: Stream) -> bool:
+    """True if a reading is of the stream and of its owner."""
+    return one.kind == "tag" and _is_part(one, stream)
+
+
+def _is_part(one: LandedReading, stream: Stream) -> bool:
+    return one.stream == stream.pattern and _is_of(stream, one.site, one.gateway)
+
+
+def _says(said: LandedFrontier, stream: Stream) -> bool:
+    """True if a watermark is of the stream and of its owner."""
+    return stream.pattern in said.streams and _is_of(stream, said.site, said.gateway)
+
+
+def _is_of(stream: Stream, site: str, gateway: str) -> bool:
+    return stream.site in (None, site) and stream.gateway in (None, gateway)

@@ -14,7 +14,7 @@ from whenabouts_cloud.rules.model import CepRule, CorrelateRule, LatwinRule, Rul
 from whenabouts_protocol.group_state import PROCESS, VIEW
 from whenabouts_sim.chaos.checks.distance import probability
 from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
-from whenabouts_sim.chaos.checks.results import Row, Told
+from whenabouts_sim.chaos.checks.results import RETRACTED, Row, Told
 from whenabouts_sim.chaos.parts.job_rules import GROUP
 
 SIDE = (*IDENTITY, "stream", "t_min", "t_max")
@@ -27,11 +27,17 @@ def broken_rows(rule: Rule, told: Told, landed: Landed) -> Iterator[str]:
     of = {one.identity: one for one in landed.readings}
     for row in told.rows:
         yield from _differences(rule, row, of, {ID})
+    for row in told.retracted:
+        yield from _differences(rule, row, of, {ID})
     for row in told.aside:
         yield from _differences(rule, row, of, {REASON})
     for result, count in Counter(row.columns[ID] for row in told.rows).items():
         if count > 1:
             yield f"{rule.name}: {count} results have the id {result}"
+    ids = {row.readings: row.columns[ID] for row in told.rows}
+    for row in told.retracted:
+        if row.columns[ID] != ids.get(row.readings, row.columns[ID]):
+            yield f"{rule.name}: {row.readings} was retracted with the id of another result"
 
 
 def _differences(rule: Rule, row: Row, of: Mapping[Any, LandedReading], others: set[str]) -> Iterator[str]:
@@ -41,6 +47,8 @@ def _differences(rule: Rule, row: Row, of: Mapping[Any, LandedReading], others: 
         return
     readings = [of[one] for one in row.readings]
     wanted = _late(rule, readings[0]) if REASON in others else _result(rule, readings)
+    if row.columns.get("status") == RETRACTED:
+        wanted |= {"status": RETRACTED, "probability": None}
     for name in sorted((wanted.keys() | row.columns.keys()) - others):
         found, expected = row.columns.get(name), wanted.get(name)
         if not _same(found, expected):

@@ -39,7 +39,7 @@ def rule(
         ),
         MATCHES: lambda: (
             "".join(form.declared(PLACES, delay_ms))
-            + f"RULE {MATCHES} {form.pattern} WITHIN {distance_ms} ms PER key\n"
+            + f"RULE {MATCHES} {form.pattern} WITHIN {distance_ms} ms PER key{' ON ARRIVAL' if form.at_once else ''}\n"
         ),
         TOGETHER: lambda: (
             "".join(

@@ -8,23 +8,37 @@ LENGTH_MS = 1500  # of the longest stamp while UTC is known
 UNPAID = "SEQ(shelf a, !till c, exit e)"
 
 
+class Owner(NamedTuple):
+    """Whose readings a rule takes from a stream: of a site, or of one gateway of it."""
+
+    site: str
+    gateway: str = ""
+
+    def declared(self) -> str:
+        """Its part of the declaration of a stream."""
+        return f' AT SITE "{self.site}"' + (f' GATEWAY "{self.gateway}"' if self.gateway else "")
+
+
 class StreamForm(NamedTuple):
-    """What a rule declares of a stream: DELAY, the end of LENGTH, OFFSET."""
+    """What a rule declares of a stream: DELAY, the end of LENGTH, OFFSET, whose readings it takes; None: everybody's."""
 
     delay_ms: int
     length_ms: int = LENGTH_MS
     offset_ms: int = 0
+    owner: Owner | None = None
 
 
 class Form(NamedTuple):
     """streams: of each stream of the rule, in their order; none: DELAY of the rule, no OFFSET. Of pairs: between_ms, the
-    limits of @b - @a in place of a distance; choice, what follows the conditions. Of matches: pattern. Of a group: modality.
+    limits of @b - @a in place of a distance; choice, what follows the conditions. Of matches: pattern; at_once: emitted on
+    arrival, and retracted when it proves wrong. Of a group: modality.
     """
 
     streams: tuple[StreamForm, ...] = ()
     between_ms: tuple[int, int] | None = None
     choice: str = ""
     pattern: str = UNPAID
+    at_once: bool = False
     modality: str = "DEFINITELY"
 
     def declared(self, names: Sequence[str], delay_ms: int) -> Iterator[str]:
@@ -32,9 +46,9 @@ class Form(NamedTuple):
         forms = self.streams or (StreamForm(delay_ms),) * len(names)
         for name, one in zip(names, forms, strict=True):
             offset = f" OFFSET {one.offset_ms} ms" if one.offset_ms else ""
-            yield (
-                f'STREAM {name} FROM "{name}/tags" DELAY {one.delay_ms} ms LENGTH 0 us .. {one.length_ms} ms{offset}\n'
-            )
+            owner = one.owner.declared() if one.owner else ""
+            length = f"LENGTH 0 us .. {one.length_ms} ms"
+            yield f'STREAM {name} FROM "{name}/tags"{owner} DELAY {one.delay_ms} ms {length}{offset}\n'
 
     def predicate(self, distance_ms: int) -> str:
         """What holds of the times of a pair."""

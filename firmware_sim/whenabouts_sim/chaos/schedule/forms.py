@@ -3,17 +3,19 @@
 They are drawn from chances of their own, so that everything else of a seed stays as it is.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
-from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, PLACES, TOGETHER
-from whenabouts_sim.chaos.parts.rule_form import UNPAID, Form, RulePlan, StreamForm
+from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, PLACES, SIDES, TOGETHER
+from whenabouts_sim.chaos.parts.rule_form import UNPAID, Form, Owner, RulePlan, StreamForm
 from whenabouts_sim.world.world import Sighting
 
 PART_STREAMS = 0.5  # of rules: streams with a DELAY, LENGTH and OFFSET of their own
 PART_BETWEEN, PART_CHOSEN = 0.3, 0.5  # of rules of pairs: limits on both sides, other results than all pairs
 PART_SHORT, PART_PATTERN = 0.3, 0.5  # of rules of matches: a window of some ms, another pattern
+PART_AT_ONCE = 0.3  # of rules of matches: emitted on arrival
+PART_OWNED = 0.15  # of streams: with an owner
 PART_POSSIBLY = 0.3  # of rules of a group
 PART_RETURNING = 0.4  # of schedules: with goods that pass several times
 BETWEEN_MS = ((0, 2000), (-300, 1000), (200, 1500), (-1000, -100))
@@ -33,6 +35,30 @@ def with_forms(chance: Random, rules: Iterable[RulePlan]) -> tuple[RulePlan, ...
     """The rules, of which some are written in another form."""
     drawn = {PAIRS: _of_pairs, MATCHES: _of_matches, TOGETHER: _of_a_group}
     return tuple(drawn[one.name](chance, one) for one in rules)
+
+
+def with_owners(
+    chance: Random, rules: Iterable[RulePlan], owners: Mapping[str, Sequence[Owner]]
+) -> tuple[RulePlan, ...]:
+    """The rules, of which some take one site's or gateway's readings alone. owners: the gateways that have each stream."""
+    return tuple(_owned(chance, one, owners) for one in rules)
+
+
+def _owned(chance: Random, plan: RulePlan, owners: Mapping[str, Sequence[Owner]]) -> RulePlan:
+    names = {PAIRS: SIDES, MATCHES: PLACES, TOGETHER: ()}[plan.name]
+    drawn = [_owner(chance, owners.get(name, ())) for name in names]
+    if not any(drawn):
+        return plan
+    streams = plan.form.streams or (StreamForm(plan.delay_ms),) * len(names)
+    owned = tuple(one._replace(owner=owner) for one, owner in zip(streams, drawn, strict=True))
+    return replace(plan, form=plan.form._replace(streams=owned))
+
+
+def _owner(chance: Random, owners: Sequence[Owner]) -> Owner | None:
+    if not owners or chance.random() >= PART_OWNED:
+        return None
+    owner = chance.choice(owners)
+    return owner if chance.random() < 0.5 else owner._replace(gateway="")
 
 
 def with_returning_goods(
@@ -60,7 +86,8 @@ def _of_matches(chance: Random, plan: RulePlan) -> RulePlan:
     streams = _streams(chance, [chance.choice(OFFSETS_MS) for _ in PLACES], plan.delay_ms)
     window_ms = chance.choice((100, 200, 300)) if chance.random() < PART_SHORT else plan.distance_ms
     pattern = chance.choice(PATTERNS) if chance.random() < PART_PATTERN else UNPAID
-    return replace(plan, distance_ms=window_ms, form=Form(streams, pattern=pattern))
+    at_once = chance.random() < PART_AT_ONCE
+    return replace(plan, distance_ms=window_ms, form=Form(streams, pattern=pattern, at_once=at_once))
 
 
 def _of_a_group(chance: Random, plan: RulePlan) -> RulePlan:

@@ -11,10 +11,10 @@ from random import Random
 from whenabouts_sim.chaos.network import lying_member
 from whenabouts_sim.chaos.parts.gateway_part import LEAVE_MS, GatewayPlan, badge_key, badge_of
 from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, TOGETHER
-from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, RulePlan
+from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, Owner, RulePlan
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.chaos.schedule.fault import CLOUD, SECOND, Fault, draw_faults
-from whenabouts_sim.chaos.schedule.forms import with_forms, with_returning_goods
+from whenabouts_sim.chaos.schedule.forms import with_forms, with_owners, with_returning_goods
 from whenabouts_sim.chaos.schedule.more_faults import more_faults
 from whenabouts_sim.readers.faults import Faults
 from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, Sighting
@@ -128,6 +128,7 @@ def draw(seed: int) -> Schedule:
     faults = draw_faults(chance, hosts, [one.name for one in ingests], active_us)
     faults += tuple(more_faults(seed, hosts, [one.name for one in ingests], active_us))
     rules = with_forms(Random(f"forms/{seed}"), _rules(chance, gateways))
+    rules = with_owners(Random(f"owners/{seed}"), rules, _owners(gateways))
     sightings = with_returning_goods(Random(f"again/{seed}"), sightings, {badge_key(one.name) for one in gateways})
     trigger_s, shards = chance.choice((1.0, 2.0, 2.0)), chance.choice((1, 1, 1, 2))
     liar = chance.choice(SITES) if chance.random() < PART_LYING else ""
@@ -158,6 +159,15 @@ def _rules(chance: Random, gateways: Sequence[GatewayPlan]) -> tuple[RulePlan, .
         together = RulePlan(TOGETHER, 0, 100, delay_ms, tuple(one.name for one in gateways))
         return chance.choice(((together,), (together,), (together, pairs)))
     return chance.choice(((pairs,), (pairs,), (matches,), (matches,), (pairs, matches)))
+
+
+def _owners(gateways: Iterable[GatewayPlan]) -> dict[str, list[Owner]]:
+    """The gateways that have each stream, by its name in rules."""
+    found: dict[str, list[Owner]] = {}
+    for one in gateways:
+        for stream in {stream.partition("/")[0]: None for _, stream in one.readers}:
+            found.setdefault(stream, []).append(Owner(one.site, one.name))
+    return found
 
 
 def _gateways(chance: Random, active_us: int) -> tuple[GatewayPlan, ...]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule
 from whenabouts_sim.chaos.checks.landed import Landed
+from whenabouts_sim.chaos.checks.lateness import feeds, streams_of
 from whenabouts_sim.chaos.checks.results import Told
 from whenabouts_sim.chaos.checks.rules.pairs import broken_pairs
 from whenabouts_sim.chaos.checks.rules.sequences import broken_matches
@@ -15,7 +16,7 @@ def broken_results(rule: Rule, told: Told, landed: Landed, complete_us: int) -> 
     for result, count in Counter(told.results).items():
         if count > 1:
             yield f"{rule.name}: {result} was told {count} times"
-    readings = [one for one in landed.readings if one.kind == "tag"]
+    readings = [one for one in landed.readings if any(feeds(one, stream) for stream in streams_of(rule))]
     if isinstance(rule, CorrelateRule):
         yield from broken_pairs(rule, told, readings, complete_us)
     elif isinstance(rule, CepRule):

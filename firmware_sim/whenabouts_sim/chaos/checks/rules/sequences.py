@@ -4,6 +4,7 @@ A repeated element is filled by one event to as many as it allows, in an order. 
 of times, between its neighbours; at an edge of the pattern it may not lie within the window.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -30,13 +31,25 @@ def broken_matches(rule: CepRule, told: Told, readings: Sequence[LandedReading],
     moved = [_moved(rule, one) for one in readings if one.identity not in aside]
     of = {one.identity: one for one in readings}
     certain = {tuple(one.identity for one in chosen): chosen for chosen in _matches(rule, moved)}
-    mine = set(told.results)
+    yield from _broken_retractions(rule, told)
+    mine = set(told.results) - {row.readings for row in told.retracted}
     for result in mine - certain.keys():
         yield f"{rule.name}: {_shown(result, of)} was told, and is no result"
     decided_us = complete_us + min(stream.offset_us for stream in rule.streams) - _wait_us(rule)
     for result in certain.keys() - mine:
         if all(one.t_max < decided_us for one in certain[result]):
             yield f"{rule.name}: {_shown(result, of)} is a result, and was not told"
+
+
+def _broken_retractions(rule: CepRule, told: Told) -> Iterator[str]:
+    """A match is retracted once, after it was told; one that is not told on arrival never is."""
+    batches = {row.readings: row.batch for row in told.rows}
+    for result, count in Counter(row.readings for row in told.retracted).items():
+        if count > 1:
+            yield f"{rule.name}: {result} was retracted {count} times"
+    for row in told.retracted:
+        if rule.pattern.emit == "sure" or row.batch < batches.get(row.readings, row.batch + 1):
+            yield f"{rule.name}: {row.readings} was retracted, and had not been told before"
 
 
 def _moved(rule: CepRule, one: LandedReading) -> LandedReading:
