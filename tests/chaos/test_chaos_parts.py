@@ -79,6 +79,28 @@ def test_a_killed_process_takes_no_further_step_and_its_finally_has_no_effect(wo
     assert running() is None
 
 
+def test_what_a_process_begins_while_it_is_killed_is_not_done(world):
+    """The exception of the kill goes through its code, which wakes others of its tasks."""
+    process, seen = Process("one", machine(world), world[0]), []
+    process.writes_left = 0
+    woken = asyncio.Event()
+
+    async def other() -> None:
+        await woken.wait()
+        seen.append("went on")
+
+    async def work() -> None:
+        try:
+            (process.machine.disk.root / "a").mkdir()
+        finally:
+            woken.set()
+
+    process.start(other)
+    process.start(work)
+    passing(world, 0.1)
+    assert (process.alive, woken.is_set(), seen) == (False, True, [])
+
+
 def test_a_process_is_killed_before_the_write_that_was_drawn(world):
     process = Process("one", machine(world), world[0])
     process.writes_left = 1

@@ -49,6 +49,11 @@ def in_ranges(path):
     return path.read_bytes().rindex(b"hall/g1")
 
 
+def in_a_name(path):
+    """A place in the name of a column that readings need not have."""
+    return path.read_bytes().rindex(b"vclock")
+
+
 def mended(path, at):
     """Change a bit, and repair the landing. Returns its folder, what the file held before, and the record of the repair."""
     folder, rotten = path.parents[1], change(path, at)
@@ -57,7 +62,7 @@ def mended(path, at):
     return folder, rotten, record
 
 
-@pytest.mark.parametrize("place", [in_pages, in_ranges])
+@pytest.mark.parametrize("place", [in_pages, in_ranges, in_a_name])
 def test_the_repair_of_the_product_breaks_no_law(file, place):
     folder, rotten, _ = mended(file, place(file))
     assert list(broken_repairs([folder], rotten)) == []
@@ -65,7 +70,7 @@ def test_the_repair_of_the_product_breaks_no_law(file, place):
 
 def test_a_lost_reading_that_is_not_named_breaks_it(file):
     folder, rotten, record = mended(file, in_pages(file))
-    record.write_text(json.dumps({"new": None, "lost": [["hall/g1", 0, COUNT, 2 * COUNT - 2]]}))
+    record.write_text(json.dumps({"new": None, "lost": [["hall/g1", 0, COUNT, 2 * COUNT - 2]], "columns": []}))
     [text] = broken_repairs([folder], rotten)
     assert text.endswith(f"('hall', 'g1', 0, {2 * COUNT - 1}) is in no file, and is not among the lost")
 
@@ -85,3 +90,21 @@ def test_a_reading_with_another_content_breaks_it(file):
     texts = list(broken_repairs([folder], rotten))
     assert len(texts) == COUNT
     assert all(text.endswith("is not what it was") for text in texts)
+
+
+def test_a_column_that_can_be_read_and_is_called_lost_breaks_it(file):
+    folder, rotten, record = mended(file, in_ranges(file))
+    said = json.loads(record.read_text())
+    record.write_text(json.dumps(said | {"columns": ["value"]}))
+    new = folder / said["new"]
+    table = pq.read_table(new)
+    values = pa.nulls(COUNT).cast(table.schema.field("value").type)
+    pq.write_table(table.set_column(table.schema.get_field_index("value"), table.schema.field("value"), values), new)
+    assert len(list(broken_repairs([folder], rotten))) == COUNT
+
+
+def test_a_new_file_that_was_damaged_later_breaks_none(file):
+    folder, rotten, record = mended(file, in_ranges(file))
+    new = folder / json.loads(record.read_text())["new"]
+    rotten |= change(new, in_pages(new))
+    assert list(broken_repairs([folder], rotten)) == []

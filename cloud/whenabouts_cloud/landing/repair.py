@@ -31,11 +31,23 @@ class BusyLandingError(Exception):
 
 
 class Repaired(NamedTuple):
-    """What became of a finding: the new file with its readings, or None, and the numbers that are lost."""
+    """What became of a finding: the new file with its readings, or None, and the numbers that are lost.
+
+    columns: those that the damage took from readings in the new file, and are null there.
+    """
 
     found: Found
     new: str | None
     lost: list[Range]
+    columns: list[str]
+
+
+class _Made(NamedTuple):
+    """The new file for a finding, or None, the numbers in it, and the columns that its readings have lost."""
+
+    new: str | None = None
+    rescued: Sequence[Range] = ()
+    columns: Sequence[str] = ()
 
 
 @contextlib.contextmanager
@@ -58,41 +70,43 @@ def repair(landing: Path, report: Report, now_us: int) -> list[Repaired]:
     """Repair everything in a report; the landing must be `locked` since before its check."""
     hour = max(datetime.fromtimestamp(now_us / 1e6, UTC).strftime(HOUR), report.newest_hour)
     made = [_made(landing, found, hour, report) for found in report.found]
-    known = [one for _, rescued in made for one in rescued]  # a reading is lost if no file has it, and is named once
+    known = [number for one in made for number in one.rescued]  # a reading is lost if no file has it, and is named once
     done = []
-    for found, (new, _) in zip(report.found, made, strict=True):
-        repaired = Repaired(found, new, without(found.lost, known))
+    for found, one in zip(report.found, made, strict=True):
+        repaired = Repaired(found, one.new, without(found.lost, known), [*one.columns])
         known += repaired.lost
         _put_aside(landing, repaired)
         done.append(repaired)
     return done
 
 
-def _made(landing: Path, found: Found, hour: str, report: Report) -> tuple[str | None, list[Range]]:
-    """The new file for a finding, written if it holds what is left of a damaged one; and the numbers in that.
+def _made(landing: Path, found: Found, hour: str, report: Report) -> _Made:
+    """Write the new file for a finding, if it holds what is left of a damaged one.
 
     A number is only used if there is a file: one without a file is missing.
     """
-    old, rescued, tables = landing / found.file, list[Range](), list[pa.Table]()
+    old, rescued, tables, columns = landing / found.file, list[Range](), list[pa.Table](), set[str]()
     if found.kind == "damaged":
-        groups = row_groups(Store.at(old.parent), old.name)
-        tables = [rows for group in groups if (rows := _readings(group)) is not None]
+        for group in row_groups(Store.at(old.parent), old.name):
+            if (rows := _readings(group)) is not None:
+                tables.append(rows)
+                columns |= {*SCHEMA.names} - {*group.schema.names}
         rescued = numbers_in(tables)
     if not rescued and found.kind != "unseen":
-        return None, []
+        return _Made()
     report.highest += 1
     new = f"hour={hour}/part-{report.highest:08d}.parquet"
     if found.file.startswith("_ahead/"):
         new = f"_ahead/{new}"
     if rescued:
         _write(landing / new, tables, rescued)
-    return new, rescued
+    return _Made(new, rescued, sorted(columns))
 
 
 def _put_aside(landing: Path, repaired: Repaired) -> None:
     """Record a repair, and move the file."""
     found, old = repaired.found, landing / repaired.found.file
-    record = {"problem": found.problem, "new": repaired.new, "lost": repaired.lost}
+    record = {"problem": found.problem, "new": repaired.new, "lost": repaired.lost, "columns": repaired.columns}
     make_folder(record_of(landing, found.file).parent)
     write_durably(record_of(landing, found.file), json.dumps(record).encode())
     if found.kind == "unseen" and repaired.new is not None:

@@ -58,12 +58,18 @@ class Outbox:
         return self._reach.get(boot, -1)
 
     def refused(self, position: Position) -> None:
-        """Note that the broker did not take the message; it is sent again as one that does not land."""
+        """Note that the broker did not take the message; it is sent again as one that does not land.
+
+        If it has landed, the broker took an earlier copy.
+        """
         if position in self._on_way:
             self._refused.add(position)
+        if position not in self._unlanded:
+            self.taken(position)
 
     def taken(self, position: Position) -> None:
         """Note that the broker has taken the message."""
+        self._refused.discard(position)
         if position in self._on_way:
             self._on_way[position] = True
         while self._on_way:
@@ -79,6 +85,8 @@ class Outbox:
         done = [p for p, last_seq in self._unlanded.items() if p[0] == boot and last_seq <= seq]
         for position in done:
             del self._unlanded[position]
+            if position in self._refused:
+                self.taken(position)
         if done:
             self._resend_s = self._resend_s_min
             self._quiet_since = now_s if self._unlanded else None

@@ -4,7 +4,8 @@ Harmless faults change how a frame arrives, not its content: it is split into se
 front of it. Damaging faults may cost the reading, so the emission log names them: a flipped bit, a head that the host
 missed by opening late, a last byte lost so that the next frame is glued on. Noise never contains a byte with which a
 frame could begin: after a false start a decoder may skip good bytes, depending on the decoder, and that loss would look
-like a fault of the agent.
+like a fault of the agent. Nor does it contain one with which a frame ends, nor is such a byte all that is left of a frame:
+it would complete the frame before, if that one lost its last byte.
 All delays together stay below the idle time that the world leaves between two records, 0.9 ms.
 """
 
@@ -15,6 +16,7 @@ from random import Random
 
 SPLIT_IDLE_US_MAX = 200  # per cut; at most two cuts
 NOISE_BYTES_MAX = 4
+LEFT_MIN = 3  # bytes of a frame that lost its head: more than its end
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def _split(frame: bytes, random: Random) -> FaultedFrame:
 
 
 def _noise(frame: bytes, random: Random) -> FaultedFrame:
-    harmless = [byte for byte in range(256) if byte != frame[0]]
+    harmless = [byte for byte in range(256) if byte not in (frame[0], frame[-1])]
     return FaultedFrame(bytes(random.choices(harmless, k=random.randint(1, NOISE_BYTES_MAX))) + frame)
 
 
@@ -82,7 +84,7 @@ def _flipped(frame: bytes, random: Random) -> FaultedFrame:
 
 
 def _head_lost(frame: bytes, random: Random) -> FaultedFrame:
-    return FaultedFrame(frame[random.randrange(1, len(frame)) :], damaged="head_lost")
+    return FaultedFrame(frame[random.randrange(1, max(2, len(frame) - LEFT_MIN + 1)) :], damaged="head_lost")
 
 
 def _glued(frame: bytes, random: Random) -> FaultedFrame:

@@ -215,6 +215,21 @@ def test_what_the_broker_refused_is_no_longer_waited_for_but_not_published():
     assert (outbox.cursor, outbox.reach(1), outbox.reach(2)) == (None, 2, -1)
 
 
+@pytest.mark.parametrize("is_late", [False, True], ids=["refused before it landed", "refused after it landed"])
+def test_what_was_refused_and_has_landed_by_an_earlier_copy_leaves_its_place_in_the_window(is_late):
+    """Once refused messages filled the window, nothing was sent until the next connection."""
+    outbox = Outbox(4.0)
+    outbox.window = 1
+    outbox.sent(Message(1, 0, 0, b""), 0.0)
+    if is_late:
+        outbox.landed(1, 0, 1.0)
+    outbox.refused((1, 0))
+    if not is_late:
+        assert outbox.room() == 0
+        outbox.landed(1, 0, 1.0)
+    assert (outbox.room(), outbox.published) == (1, (1, 0))
+
+
 def test_the_end_of_a_certificate_is_that_which_openssl_reads(tmp_path):
     """Times with two digits of the year and with four, with and without a version; of a file with several, each."""
     make_certificates(tmp_path)

@@ -194,6 +194,17 @@ def test_row_groups_that_still_read_are_rescued(four):
     assert json.loads(rescued.metadata.metadata[RANGES_KEY]) == [["hall/g1", 0, 3 * EACH + EACH // 2, 4 * EACH - 1]]
 
 
+def test_a_column_whose_name_was_damaged_is_named_and_null_and_the_rest_is_rescued(four):
+    """Vector clocks cannot be found any more; times and keys can."""
+    folder, path = folder_of(four), four[3]
+    path.write_bytes(path.read_bytes().replace(b"vclock", b"vclocj"))
+    before = pq.read_table(path).drop_columns("vclocj").to_pylist()
+    _, report = run(folder, "--repair")
+    [found] = report["found"]
+    assert (found["columns"], found["lost"]) == (["vclock"], [])
+    assert pq.read_table(folder / found["new"]).to_pylist() == [row | {"vclock": None} for row in before]
+
+
 def test_of_two_damaged_neighbours_each_lost_reading_is_named_once_and_no_number_is_left_out(four):
     """Without footers both files may have held all between their neighbours; those of the second can still be read."""
     folder = folder_of(four)

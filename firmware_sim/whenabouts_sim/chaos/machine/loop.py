@@ -10,7 +10,7 @@ from heapq import heappop
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from whenabouts_sim.chaos.machine.running import running
+from whenabouts_sim.chaos.machine.running import RUNNING, running
 
 MOST_TASKS = 1000
 TICK_S = 1e-6
@@ -89,14 +89,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._busy_s[owner] = at_s + TICK_S  # the loop keeps no order of timers for one moment
         super().call_at(at_s, work)
 
-    def cancel_of(self, belongs: Callable[[Any], bool]) -> None:
-        """Cancel all callbacks whose context belongs."""
-        for handle in (*self._ready, *self._scheduled):  # type: ignore[attr-defined]
-            if belongs(handle._context):
-                handle.cancel()
-
     def _run_once(self) -> None:
-        """Run what is ready; if nothing is, the clock jumps to the next timer. As in `BaseEventLoop`, without files."""
+        """Run what is ready; if nothing is, the clock jumps to the next timer. As in `BaseEventLoop`, without files.
+
+        Nothing of a killed process is run, also what it has left while the kill's exception went through its code.
+        """
         ready, scheduled = self._ready, self._scheduled  # type: ignore[attr-defined]
         while scheduled and scheduled[0]._cancelled:
             heappop(scheduled)._scheduled = False
@@ -112,7 +109,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
             ready.append(handle)
         for _ in range(len(ready)):
             handle = ready.popleft()
-            if not handle._cancelled:
+            process = handle._context.get(RUNNING)
+            if not handle._cancelled and (process is None or process.alive):
                 handle._run()
 
     def _write_to_self(self) -> None:

@@ -76,7 +76,6 @@ class Process:
         if not self.alive:
             return
         self.alive = False
-        self.loop.cancel_of(lambda context: context is not None and context.get(RUNNING) is self)
         for one in self.ended:
             one()
 

@@ -9,8 +9,9 @@ class Killed(BaseException):
 
 
 class Running(Protocol):
-    """What others need of the process that runs. opened: its open files and databases."""
+    """What others need of the process that runs. alive: not yet killed. opened: its open files and databases."""
 
+    alive: bool
     opened: list[Any]
 
     def delay_s(self, disk: bool) -> float:

@@ -24,18 +24,18 @@ def broken_repairs(parts: Iterable[Path], rotten: Mapping[Path, bytes]) -> Itera
             path.relative_to(folder / DAMAGED_DIR).with_suffix(""): json.loads(path.read_bytes())
             for path in sorted((folder / DAMAGED_DIR).rglob("*.parquet.json"))
         }
-        held = {path: _rows(path.read_bytes()) for path in data_files(folder) if path not in rotten} if records else {}
+        held = {path: _rows(rotten.get(path) or path.read_bytes()) for path in data_files(folder)} if records else {}
         lost = [one for record in records.values() for one in record["lost"]]
         for name, record in records.items():
             if folder / name in rotten:
-                texts = _broken(folder, name, record["new"], rotten[folder / name], held, lost)
+                texts = _broken(folder, name, record, rotten[folder / name], held, lost)
                 yield from (f"{name.name} was repaired: {text}" for text in texts)
 
 
 def _broken(
-    folder: Path, name: Path, new: str | None, content: bytes, held: Mapping[Path, Rows], lost: Sequence[Any]
+    folder: Path, name: Path, record: Mapping[str, Any], content: bytes, held: Mapping[Path, Rows], lost: Sequence[Any]
 ) -> Iterator[str]:
-    """What is wrong with one repair. content: of the file before its damage. held: readings of each whole file."""
+    """What is wrong with one repair. content: of the file before its damage. held: readings of each file, before damage."""
     before, present = _rows(content), {identity for rows in held.values() for identity in rows}
     moved = folder / DAMAGED_DIR / name
     damaged = moved.read_bytes() if moved.exists() else b""
@@ -46,8 +46,9 @@ def _broken(
     readable = {one for one, row in _readable(damaged).items() if row == before.get(one)}
     for identity in readable - present:
         yield f"{identity} can be read in the damaged file, and is in no other"
-    for identity, row in held.get(folder / (new or ""), {}).items():
-        if row != before.get(identity):
+    taken = dict.fromkeys({*record["columns"]} - _columns(damaged))
+    for identity, row in held.get(folder / (record["new"] or ""), {}).items():
+        if identity not in before or row != before[identity] | taken:
             yield f"{identity} is not what it was"
 
 
@@ -79,6 +80,13 @@ def _readable(data: bytes) -> Rows:
         except (OSError, ValueError, KeyError, pa.ArrowException):
             continue
     return rows
+
+
+def _columns(data: bytes) -> set[str]:
+    try:
+        return {*pq.read_schema(io.BytesIO(data)).names}
+    except (OSError, pa.ArrowException):
+        return set()
 
 
 def _by_identity(table: pa.Table) -> Rows:
