@@ -135,6 +135,9 @@ def _reading() -> Reading:
         pytest.param(11889, id="a state went on beyond one that a full spool had refused"),
         pytest.param(104971, id="a state with a longer stamp than any before ended before another began"),
         pytest.param(101713, id="a changed bit in the name of a checksum switched it off, and another was not found"),
+        pytest.param(776, id="messages that were refused and had landed filled the window for ever"),
+        pytest.param(1210, id="a state began behind the drain of an agent that ended, and was not stored"),
+        pytest.param(445, id="a repair said nothing of a column whose name was damaged"),
     ],
 )
 def test_schedules_that_failed_once_hold(seed):

@@ -296,6 +296,7 @@ class Agent:
         }
 
     async def _every(self, period_s: float, job: Callable[[], Awaitable[None]]) -> None:
-        while True:
+        """Do the job until the agent stops: the drain does what is left, and nothing may begin behind it."""
+        while not self._stopping.is_set():
             await job()
             await asyncio.sleep(period_s)

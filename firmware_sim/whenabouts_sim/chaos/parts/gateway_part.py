@@ -138,7 +138,8 @@ class Gateway(Part):
 
     def _stop(self) -> None:
         if self.agent is not None:
-            self.lives[-1][1] = self._clock.true_us + STORED_US
+            life = self.lives[-1]
+            life[1] = min(life[1], self._clock.true_us + STORED_US)  # it may have been asked before
             self.agent.stop()
 
     def _reader(self, reader: Any, *args: Any) -> ReaderTask:
