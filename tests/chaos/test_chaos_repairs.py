@@ -108,3 +108,11 @@ def test_a_new_file_that_was_damaged_later_breaks_none(file):
     new = folder / json.loads(record.read_text())["new"]
     rotten |= change(new, in_pages(new))
     assert list(broken_repairs([folder], rotten)) == []
+
+
+def test_a_new_file_that_is_repaired_itself_breaks_none(file):
+    folder, rotten, record = mended(file, in_ranges(file))
+    new = folder / json.loads(record.read_text())["new"]
+    rotten |= change(new, in_pages(new))
+    repair(folder, check(folder), 0)
+    assert list(broken_repairs([folder], rotten)) == []

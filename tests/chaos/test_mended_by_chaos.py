@@ -137,6 +137,7 @@ def _reading() -> Reading:
         pytest.param(101713, id="a changed bit in the name of a checksum switched it off, and another was not found"),
         pytest.param(776, id="messages that were refused and had landed filled the window for ever"),
         pytest.param(1210, id="a state began behind the drain of an agent that ended, and was not stored"),
+        pytest.param(1529, id="the same, of a state that waited for UTC"),
         pytest.param(445, id="a repair said nothing of a column whose name was damaged"),
     ],
 )

@@ -150,11 +150,12 @@ class Agent:
         for presence in self._presence.values():
             entered, gone = presence.finish(self._time.current())
             self._time.keep([*entered, *gone])
+        self._detect()
         await self._date()
         with contextlib.suppress(TimeoutError):  # the next agent dates readings that still wait
             await asyncio.wait_for(self._time.write_all(), DRAIN_S)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._watermark(), DRAIN_S)
+            await asyncio.wait_for(self._renew_watermark(), DRAIN_S)
         await self._heartbeat()
         state = self._spool.state
         log.info("agent.stopped", readings=state.next_seq, spooled=state.readings)
@@ -232,8 +233,11 @@ class Agent:
             await asyncio.get_running_loop().run_in_executor(self._db, self._spool.keep_gaps, gaps)
 
     async def _watermark(self) -> None:
-        """Renew the watermark of the heartbeat: the time before which ports and clock leave nothing open."""
         self._detect()
+        await self._renew_watermark()
+
+    async def _renew_watermark(self) -> None:
+        """Renew the watermark of the heartbeat: the time before which ports and clock leave nothing open."""
         clear_us = self._clear_host_us()
         if clear_us is not None and self._group is not None:
             clear_us = self._group.clear_until(clear_us)

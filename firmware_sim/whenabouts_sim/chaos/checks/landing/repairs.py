@@ -25,6 +25,8 @@ def broken_repairs(parts: Iterable[Path], rotten: Mapping[Path, bytes]) -> Itera
             for path in sorted((folder / DAMAGED_DIR).rglob("*.parquet.json"))
         }
         held = {path: _rows(rotten.get(path) or path.read_bytes()) for path in data_files(folder)} if records else {}
+        # What is left of a file may be damaged later: what became of that, its own repair says.
+        held |= {folder / name: _rows(rotten[folder / name]) for name in records if folder / name in rotten}
         lost = [one for record in records.values() for one in record["lost"]]
         for name, record in records.items():
             if folder / name in rotten:
@@ -36,7 +38,8 @@ def _broken(
     folder: Path, name: Path, record: Mapping[str, Any], content: bytes, held: Mapping[Path, Rows], lost: Sequence[Any]
 ) -> Iterator[str]:
     """What is wrong with one repair. content: of the file before its damage. held: readings of each file, before damage."""
-    before, present = _rows(content), {identity for rows in held.values() for identity in rows}
+    before = _rows(content)
+    present = {identity for path, rows in held.items() if path != folder / name for identity in rows}
     moved = folder / DAMAGED_DIR / name
     damaged = moved.read_bytes() if moved.exists() else b""
     if damaged.endswith(_footer(content)):
