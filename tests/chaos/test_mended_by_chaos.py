@@ -138,6 +138,7 @@ def _reading() -> Reading:
         pytest.param(776, id="messages that were refused and had landed filled the window for ever"),
         pytest.param(1210, id="a state began behind the drain of an agent that ended, and was not stored"),
         pytest.param(1529, id="the same, of a state that waited for UTC"),
+        pytest.param(2988, id="behind a file that a repair had moved away a job went on with the next hour"),
         pytest.param(445, id="a repair said nothing of a column whose name was damaged"),
     ],
 )

@@ -103,6 +103,7 @@ class PartIndex:
         found, at = list[LandedFile](), start
         while at != (at := moved(at, some := self._listed(at, self._old_frontiers(at)))):
             found += some
+        self._seen.clear()  # nothing was new behind all files; behind `end` some may be
         return between(found, start, end)
 
     def _walk(self, position: Position) -> Iterator[LandedFile]:
