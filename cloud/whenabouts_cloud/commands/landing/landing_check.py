@@ -93,7 +93,9 @@ def _text(landing: Path, report: Report, done: list[Repaired]) -> str:
             lost = done[number].lost
             without = f", without {', '.join(done[number].columns)}" if done[number].columns else ""
             line += (
-                f"; now {done[number].new}{without}" if done[number].new else "; moved to _damaged" * (found.kind != "missing")
+                f"; now {done[number].new}{without}"
+                if done[number].new
+                else "; moved to _damaged" * (found.kind != "missing")
             )
         lines += [line, *(f"  {'lost' if done else 'not in another file'}: {_named(one)}" for one in lost)]
     lines.append(f"{report.files} files, {report.readings} readings that can be read, {len(report.found)} problems")
