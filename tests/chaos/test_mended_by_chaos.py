@@ -139,6 +139,7 @@ def _reading() -> Reading:
         pytest.param(1210, id="a state began behind the drain of an agent that ended, and was not stored"),
         pytest.param(1529, id="the same, of a state that waited for UTC"),
         pytest.param(2988, id="behind a file that a repair had moved away a job went on with the next hour"),
+        pytest.param(3417, id="a repair ended with a traceback at a name of a column that was no text any more"),
         pytest.param(445, id="a repair said nothing of a column whose name was damaged"),
     ],
 )

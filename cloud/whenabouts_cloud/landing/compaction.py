@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.landing.files import RANGES_KEY, DamagedFileError, numbers_in
+from whenabouts_cloud.landing.files import DAMAGE, RANGES_KEY, DamagedFileError, numbers_in
 from whenabouts_cloud.landing.history import Piece
 from whenabouts_cloud.landing.layout import (
     AHEAD,
@@ -241,7 +241,7 @@ def _rows(store: Store, kind: str, hour: str, one: Numbers) -> int | None:
     try:
         with store.open(path_of(kind, hour, one)) as file:
             return int(pq.ParquetFile(file).metadata.num_rows)
-    except (OSError, pa.ArrowException):
+    except DAMAGE:
         return None
 
 

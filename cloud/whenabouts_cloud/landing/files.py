@@ -28,6 +28,10 @@ SIDE_OUTPUTS = (AHEAD_DIR,)  # folders of data files that are numbered with the 
 NEEDED = (*IDENTITY, "stream", "kind", "t_min", "t_max")
 
 
+# What PyArrow raises when a file is not whole; a changed name of a column may be no text.
+DAMAGE = (OSError, pa.ArrowException, UnicodeDecodeError)
+
+
 class DamagedFileError(Exception):
     """A file that is not whole; the text says what was found and what was expected."""
 
@@ -69,6 +73,7 @@ def read_footer(landing: Store, path: str) -> Footer:
                 check_footer(file)
             data = pq.read_metadata(file)
         columns = data.schema.to_arrow_schema()
+        names = {*columns.names}
         said = data.metadata or {}
         ranges = [range_of(one) for one in json.loads(said[RANGES_KEY])] if RANGES_KEY in said else None
         number = int(said[FILE_KEY]) if FILE_KEY in said else None
@@ -82,7 +87,7 @@ def read_footer(landing: Store, path: str) -> Footer:
             raise DamagedFileError(f"found no column {name}, expected the columns of readings")
         if at >= 0 and not _same_type(columns.field(at).type, SCHEMA.field(name).type):
             raise DamagedFileError(f"found {name} as {columns.field(at).type}, expected {SCHEMA.field(name).type}")
-    if ranges is not None and (strange := {*columns.names} - {*SCHEMA.names, NUMBER}):
+    if ranges is not None and (strange := names - {*SCHEMA.names, NUMBER}):
         raise DamagedFileError(f"found a column {min(strange)!a}, expected the columns of readings only")
     return Footer(data.num_rows, ranges, number)
 
@@ -114,7 +119,7 @@ def row_groups(landing: Store, path: str) -> Iterator[pa.Table | DamagedFileErro
     try:
         file = landing.open(path)
         parquet = pq.ParquetFile(file, page_checksum_verification=True)
-    except (OSError, pa.ArrowException):
+    except DAMAGE:
         return
     with file, parquet:
         for number in range(parquet.num_row_groups):
@@ -122,7 +127,7 @@ def row_groups(landing: Store, path: str) -> Iterator[pa.Table | DamagedFileErro
                 table = parquet.read_row_group(number)
                 table.validate(full=True)
                 yield table
-            except (OSError, pa.ArrowException) as error:
+            except DAMAGE as error:
                 yield DamagedFileError(f"found unreadable readings in row group {number} ({_line(error)})")
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.landing.files import DamagedFileError
+from whenabouts_cloud.landing.files import DAMAGE, DamagedFileError
 from whenabouts_cloud.landing.history import Piece
 from whenabouts_cloud.landing.layout import NUMBER
 from whenabouts_cloud.landing.schema import NO_BOOT, SCHEMA
@@ -42,7 +42,7 @@ def read_piece(landing: Store, piece: Piece, schema: pa.Schema, where: pc.Expres
         return (
             _filtered(landing, piece.path, schema, where) if where is not None else _whole(landing, piece.path, schema)
         )
-    except (OSError, pa.ArrowException) as error:
+    except DAMAGE as error:
         text = " ".join(str(error).split())[:200]
         raise DamagedFileError(f"{piece.path}: found no whole Parquet file of readings ({text})") from None
 

@@ -205,6 +205,16 @@ def test_a_column_whose_name_was_damaged_is_named_and_null_and_the_rest_is_rescu
     assert pq.read_table(folder / found["new"]).to_pylist() == [row | {"vclock": None} for row in before]
 
 
+def test_a_name_of_a_column_that_is_no_text_any_more_is_damage_as_any_other(four):
+    """The check named the file, and the repair ended with a traceback."""
+    folder, path = folder_of(four), four[1]
+    path.write_bytes(path.read_bytes().replace(b"vclock", b"vcl\xefck"))
+    _, report = run(folder, "--repair")
+    [found] = report["found"]
+    assert (found["new"], found["lost"]) == (None, [["hall/g1", 0, EACH, 2 * EACH - 1]])
+    assert run(folder)[0] == 0
+
+
 def test_of_two_damaged_neighbours_each_lost_reading_is_named_once_and_no_number_is_left_out(four):
     """Without footers both files may have held all between their neighbours; those of the second can still be read."""
     folder = folder_of(four)

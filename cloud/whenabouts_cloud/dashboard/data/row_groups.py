@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.landing.files import DamagedFileError
+from whenabouts_cloud.landing.files import DAMAGE, DamagedFileError
 from whenabouts_cloud.landing.history import Piece
 from whenabouts_cloud.landing.layout import NUMBER
 from whenabouts_cloud.landing.scan import encoded
@@ -44,7 +44,7 @@ def blocks_of(landing: Store, piece: Piece) -> list[Block]:
             footer = pq.ParquetFile(source).metadata
             names = [footer.schema.column(n).path for n in range(footer.num_columns)]
             return [_block(piece, footer.row_group(n), n, names) for n in range(footer.num_row_groups)]
-    except (OSError, pa.ArrowException) as error:
+    except DAMAGE as error:
         raise _damaged(piece, error) from None
 
 
@@ -73,7 +73,7 @@ def read_block(landing: Store, block: Block, columns: Sequence[str]) -> pa.Table
             return pa.table(arrays, names=schema.names).cast(schema)
     except FileNotFoundError:
         raise
-    except (OSError, pa.ArrowException) as error:
+    except DAMAGE as error:
         raise _damaged(piece, error) from None
 
 
