@@ -88,7 +88,7 @@ def _made(landing: Path, found: Found, hour: str, report: Report) -> _Made:
     old, rescued, tables, columns = landing / found.file, list[Range](), list[pa.Table](), set[str]()
     if found.kind == "damaged":
         for group in row_groups(Store.at(old.parent), old.name):
-            if (rows := _readings(group)) is not None:
+            if not isinstance(group, DamagedFileError) and (rows := _readings(group)) is not None:
                 tables.append(rows)
                 columns |= {*SCHEMA.names} - {*group.schema.names}
         rescued = numbers_in(tables)
@@ -115,9 +115,9 @@ def _put_aside(landing: Path, repaired: Repaired) -> None:
         _move(old, _free(landing / DAMAGED_DIR / found.file))
 
 
-def _readings(group: pa.Table | DamagedFileError) -> pa.Table | None:
-    """A row group with the columns of the landing; None if it is unreadable or has other columns."""
-    if isinstance(group, DamagedFileError) or not {*NEEDED} <= {*group.schema.names}:
+def _readings(group: pa.Table) -> pa.Table | None:
+    """A row group with the columns of the landing; None if it has others."""
+    if not {*NEEDED} <= {*group.schema.names}:
         return None
     columns = {name: group[name] if name in group.schema.names else pa.nulls(group.num_rows) for name in SCHEMA.names}
     try:

@@ -172,7 +172,6 @@ class Agent:
     def _accept(self, name: str, batch: Batch) -> None:
         if self._group:
             self._group.stamp(batch.readings)
-            self._rules.view = self._group.views
         presence = self._presence.get(name)
         entered, gone = presence.through(batch, self._time.current()) if presence else ([], [])
         readings = batch.readings

@@ -13,6 +13,7 @@ from whenabouts_edge.group.detection import Detection
 from whenabouts_edge.group.process import GroupProcess, StateReport
 from whenabouts_edge.readers.host_session import date
 from whenabouts_edge.readers.pending import PendingReading
+from whenabouts_edge.store.spool import BOOT_RANDOM_BITS
 from whenabouts_protocol import WireError, parse_topic, topic
 from whenabouts_protocol.group_state import KIND, attrs_of
 from whenabouts_protocol.logs import Log
@@ -44,6 +45,7 @@ class GroupHost:
         self._sites = {name: peer_site for peer_site, name in config.peers}
         self._host_us = host_us
         self._detection = Detection([_condition(state) for state in config.states])
+        self._first_view = boot >> BOOT_RANDOM_BITS << BOOT_RANDOM_BITS
         self._process = GroupProcess(config.name, gateway, boot, list(self._sites), self._detection, clock_heartbeat_us)
         self._complained: set[tuple[str, str]] = set()
         self._announced = 0
@@ -76,9 +78,9 @@ class GroupHost:
         return self._latest is not None and self._latest.lost
 
     @property
-    def views(self) -> int:
-        """Number of views so far."""
-        return self._process.views
+    def view(self) -> int:
+        """A number that grows with each view, also over starts of the agent."""
+        return self._first_view + self._process.views
 
     def heard(self, name: str, payload: bytes) -> None:
         """Handle a message on one of the topics."""
@@ -107,6 +109,7 @@ class GroupHost:
         for one in readings:
             stream = "" if one.kind in NO_EVENT_KINDS else one.stream  # a gap is no read: no state may see it
             one.vclock = self._process.observe(stream, one.key, one.value, one.attrs, one.earliest_us, one.latest_us)
+            one.view = self.view
 
     def advance(self, clear_us: int, sample: ClockSample) -> list[PendingReading]:
         """The states and clock heartbeats that are certain once all ports are clear up to clear_us."""

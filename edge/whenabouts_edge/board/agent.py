@@ -167,8 +167,6 @@ class Agent:
         if pending_readings:
             self.store.accept(pending_readings, now_us)
         if group.view_changed():
-            if self.rules is not None:
-                self.rules.view = group.views
             self._announce(now_us)
         if group.peer_came:  # it may have missed states
             group.peer_came = False

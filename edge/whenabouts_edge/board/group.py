@@ -69,11 +69,6 @@ class BoardGroup:
         return self._latest is not None and self._latest.lost
 
     @property
-    def views(self) -> int:
-        """Number of views so far."""
-        return self._process.views
-
-    @property
     def counters(self) -> "dict[str, int]":
         """Messages not believed, by reason."""
         return self._process.counters
@@ -98,6 +93,7 @@ class BoardGroup:
         """Pass these readings to the detection, and set the vector clock that each carries."""
         for d in pending_readings:
             d.vclock = self._process.observe(d.stream, d.key, d.value, d.attrs, d.earliest_us, d.latest_us)
+            d.view = self._process.views
 
     def advance(self, clear_us: int, now_us: int) -> "list[PendingReading]":
         """The states and clock heartbeats that are certain once all ports are clear up to clear_us."""

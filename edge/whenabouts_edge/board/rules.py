@@ -33,7 +33,6 @@ class BoardRules:
         self._first = self._decode(first) if first else []
         self.running = self._run(self._first, None)
         self.refused = 0
-        self.view = 0  # number of views of the group so far
 
     @property
     def streams(self) -> "list[str]":
@@ -58,7 +57,7 @@ class BoardRules:
 
     def stored(self, pending: PendingReading, r: "Reading") -> "list[PendingReading]":
         """The readings derived from a reading that some rule wants and that is stored now."""
-        source = Source(r.t_min, r.t_max, r.key, r.clock_state, r.vclock, self.view)
+        source = Source(r.t_min, r.t_max, r.key, r.clock_state, r.vclock, pending.view)
         source.boot, source.seq = r.boot, r.seq
         derived = []
         for pair in self.running.push(r.stream, source):

@@ -16,7 +16,7 @@ class PendingReading:
     """An observation, and its window of host time, earliest_us and width_us.
 
     site, gateway: its origin; a board, which has one of each, omits them. stamp: t_min, t_max and clock state once
-    dated. vclock: the group's vector clock in it. publish: True for a state that is sent to peers once stored.
+    dated. vclock: the group's vector clock in it; view: a number that grows with each view of the group. publish: True for a state that is sent to peers once stored.
     checked: True if its fields certainly make a reading. lost: True once it was refused. reading: the reading it
     became, once it has a number. kept: its place on disk while it waits for the clock (`store.waiting`). source:
     the part that a rule keeps (`rules.evaluate`), which receives its number. reader_us: its time by the reader's clock.
@@ -30,6 +30,7 @@ class PendingReading:
     attrs: "dict[str, Any]" = _NONE
     stamp: "tuple[int, int, str] | None" = None
     vclock: "tuple[int, ...]" = (0,)
+    view = 0
     publish = checked = lost = False
     reading: "Reading | None" = None
     kept: "Any" = None

@@ -30,7 +30,7 @@ class PresenceHost:
         """The readings that this batch makes certain: tags that entered, and tags that left or are absent."""
         for one in batch.readings:
             if one.key is not None:
-                self._visits.read(one.key, one.earliest_us, one.latest_us, one.vclock)
+                self._visits.read(one.key, one.earliest_us, one.latest_us, (one.vclock, one.view))
         return self._reported(
             self._visits.advance(batch.clear_us - self._reach_us, batch.since_us, batch.looked_us), clock
         )
@@ -70,7 +70,7 @@ class PresenceHost:
             attrs["stay_max_us"] = most_us + _drift_us(most_us)
         kind = "tag" if change.event == ENTER else "absent"
         one = PendingReading(self._config.stream, kind, change.earliest_us, change.latest_us, change.key, change.event)
-        one.attrs, one.vclock = attrs, () if change.mark is None else change.mark
+        one.attrs, (one.vclock, one.view) = attrs, ((), 0) if change.mark is None else change.mark
         date(one, self._site, self._gateway, clock)
         return one
 

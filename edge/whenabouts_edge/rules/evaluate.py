@@ -23,7 +23,7 @@ MAX_DERIVED = 256  # derived readings of one reading and rule; further pairs are
 class Source:
     """The fields that rules keep of a reading; boot and seq are filled in when it is numbered, and are None until then.
 
-    view: how many views of its group the gateway had begun by then; clocks of different views cannot be compared.
+    view: a number that grows with each view of its group; clocks of different views cannot be compared.
     """
 
     __slots__ = ("boot", "clock_state", "key", "seq", "t_max", "t_min", "vclock", "view")

@@ -45,7 +45,6 @@ class RuleHost:
     def __init__(self, site: str, gateway: str, file: str | None) -> None:
         self._site, self._gateway = site, gateway
         self.refused = 0
-        self.view = 0  # number of views of the group so far; set by the agent
         self._from_file = [] if file is None else self._load(Path(file))
         self.running = EdgeRules(self._from_file)
 
@@ -78,7 +77,7 @@ class RuleHost:
             if one.stamp is None or one.kind in NO_EVENT_KINDS or not self.running.wants(one.stream):
                 continue
             t_min, t_max, clock_state = one.stamp
-            one.source = Source(t_min, t_max, one.key, clock_state, one.vclock, self.view)
+            one.source = Source(t_min, t_max, one.key, clock_state, one.vclock, one.view)
             derived += [
                 DerivedReading(self._site, self._gateway, pair, one)
                 for pair in self.running.push(one.stream, one.source)

@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS clock_known (run TEXT PRIMARY KEY, utc_us INTEGER NOT
 _RUN = Path("/proc/sys/kernel/random/boot_id")
 log = Log(__name__)
 _COLUMNS = "row, run, earliest_us, latest_us, since_us, reading, crc"
-_FIELDS = ("stream", "key", "kind", "value", "unit", "attrs", "vclock")
+_FIELDS = ("stream", "key", "kind", "value", "unit", "attrs", "vclock", "view")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +134,9 @@ class WaitingRows:
 def _read(site: str, gateway: str, window_us: tuple[int, int], kept: Kept, text: str) -> PendingReading:
     """The reading of a row, with an unbounded stamp. Raises ValueError or a similar error for other text."""
     fields = json.loads(text)
-    vclock = tuple(fields.pop("vclock"))
+    vclock, view = tuple(fields.pop("vclock")), int(fields.pop("view"))
     one = PendingReading(earliest_us=window_us[0], latest_us=window_us[1], **fields)
-    one.site, one.gateway, one.vclock, one.kept = site, gateway, vclock, kept
+    one.site, one.gateway, one.vclock, one.view, one.kept = site, gateway, vclock, view, kept
     one.stamp = window_us[0] - UNBOUNDED_US, window_us[1] + UNBOUNDED_US, "unbounded"
     one.check()
     return one

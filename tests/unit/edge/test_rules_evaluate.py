@@ -75,8 +75,9 @@ def test_clocks_of_different_views_of_the_group_are_not_merged():
     for first, second in (("dock", "shelf/1"), ("shelf/1", "dock")):
         rules = host(rule())
         before = through(rules, [pair_side(first, 0, 10, vclock=(9, 9))])
-        rules.view += 1
-        after = through(rules, [pair_side(second, 0, 10, vclock=(0, 1))])
+        later = pair_side(second, 0, 10, vclock=(0, 1))
+        later.view = 1
+        after = through(rules, [later])
         assert [r.vclock for r in numbered([*before, *after])] == [(9, 9), (0, 1), (0, 1)]
 
 

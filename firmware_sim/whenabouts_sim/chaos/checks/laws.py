@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from whenabouts_protocol.group_state import KIND
 from whenabouts_sim.chaos.checks.landed import ENTER, Id, Landed, LandedReading
 from whenabouts_sim.chaos.parts.landing_files import FileId
 from whenabouts_sim.chaos.schedule.schedule import Schedule, stream_of
@@ -67,8 +68,10 @@ def _stamps(schedule: Schedule, landed: Landed, rotten: Collection[tuple[str, ..
                 f"{one.t_max - times[0]} us before its end"
             )
     begin_us, end_us = EPOCH_US - 1, EPOCH_US + schedule.last_us + CALM_US
-    for one in landed.readings:  # gaps too; when a state began its own law tells
-        if one.t_max < begin_us or one.t_min > end_us:
+    for one in (
+        landed.readings
+    ):  # gaps too; the first state of a start begins where its ports are clear, by a latency before it
+        if (one.t_max < begin_us and one.kind != KIND) or one.t_min > end_us:
             stamp = f"[{one.t_min}, {one.t_max}]"
             yield f"{one.kind} {one.identity} of {one.stream} has the stamp {stamp}, outside of the schedule"
     for place, count in seen.items():

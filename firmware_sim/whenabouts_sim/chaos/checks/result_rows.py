@@ -28,7 +28,7 @@ def broken_rows(rule: Rule, told: Told, landed: Landed) -> Iterator[str]:
     for row in told.rows:
         yield from _differences(rule, row, of, {ID})
     for row in told.retracted:
-        yield from _differences(rule, row, of, {ID})
+        yield from _differences(rule, row, of, {ID}, is_retracted=True)
     for row in told.aside:
         yield from _differences(rule, row, of, {REASON})
     for result, count in Counter(row.columns[ID] for row in told.rows).items():
@@ -40,14 +40,16 @@ def broken_rows(rule: Rule, told: Told, landed: Landed) -> Iterator[str]:
             yield f"{rule.name}: {row.readings} was retracted with the id of another result"
 
 
-def _differences(rule: Rule, row: Row, of: Mapping[Any, LandedReading], others: set[str]) -> Iterator[str]:
+def _differences(
+    rule: Rule, row: Row, of: Mapping[Any, LandedReading], others: set[str], is_retracted: bool = False
+) -> Iterator[str]:
     """Columns of a row that are not as its readings say. others: those that these do not decide."""
     if not of.keys() >= set(row.readings):
         yield f"{rule.name}: {row.readings} was told, and did not land"
         return
     readings = [of[one] for one in row.readings]
     wanted = _late(rule, readings[0]) if REASON in others else _result(rule, readings)
-    if row.columns.get("status") == RETRACTED:
+    if is_retracted:
         wanted |= {"status": RETRACTED, "probability": None}
     for name in sorted((wanted.keys() | row.columns.keys()) - others):
         found, expected = row.columns.get(name), wanted.get(name)

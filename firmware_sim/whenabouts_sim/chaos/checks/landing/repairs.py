@@ -75,7 +75,7 @@ def _readable(data: bytes) -> Rows:
     rows: Rows = {}
     try:
         file = pq.ParquetFile(io.BytesIO(data), page_checksum_verification=True)
-    except (OSError, pa.ArrowException):
+    except (OSError, ValueError, pa.ArrowException):
         return rows
     for number in range(file.num_row_groups):
         try:
@@ -88,7 +88,7 @@ def _readable(data: bytes) -> Rows:
 def _columns(data: bytes) -> set[str]:
     try:
         return {*pq.read_schema(io.BytesIO(data)).names}
-    except (OSError, pa.ArrowException):
+    except (OSError, ValueError, pa.ArrowException):
         return set()
 
 
