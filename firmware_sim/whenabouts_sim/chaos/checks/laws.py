@@ -25,6 +25,7 @@ class Broken(NamedTuple):
 
 Spans = Sequence[Sequence[int]]
 CALM_US = 120_000_000  # no schedule goes on for longer after its last event
+LATENCY_US = 1_000_000  # of any reader
 BEFORE_US, AFTER_US = 500_000, 1_500_000  # a reading is safe if its agent has run and runs for so long
 
 
@@ -68,10 +69,10 @@ def _stamps(schedule: Schedule, landed: Landed, rotten: Collection[tuple[str, ..
                 f"{one.t_max - times[0]} us before its end"
             )
     begin_us, end_us = EPOCH_US - 1, EPOCH_US + schedule.last_us + CALM_US
-    for one in (
-        landed.readings
-    ):  # gaps too; the first state of a start begins where its ports are clear, by a latency before it
-        if (one.t_max < begin_us and one.kind != KIND) or one.t_min > end_us:
+    for one in landed.readings:  # gaps too; when a state began its own law tells
+        # The first state of a start begins where its ports are clear: before it, by the latency of its readers.
+        since_us = begin_us - LATENCY_US if one.kind == KIND else begin_us
+        if one.t_max < since_us or one.t_min > end_us:
             stamp = f"[{one.t_min}, {one.t_max}]"
             yield f"{one.kind} {one.identity} of {one.stream} has the stamp {stamp}, outside of the schedule"
     for place, count in seen.items():
