@@ -16,10 +16,11 @@ class PendingReading:
     """An observation, and its window of host time, earliest_us and width_us.
 
     site, gateway: its origin; a board, which has one of each, omits them. stamp: t_min, t_max and clock state once
-    dated. vclock: the group's vector clock in it; view: a number that grows with each view of the group. publish: True for a state that is sent to peers once stored.
-    checked: True if its fields certainly make a reading. lost: True once it was refused. reading: the reading it
-    became, once it has a number. kept: its place on disk while it waits for the clock (`store.waiting`). source:
-    the part that a rule keeps (`rules.evaluate`), which receives its number. reader_us: its time by the reader's clock.
+    dated. vclock: the group's vector clock in it; view: a number that grows with each view of the group. publish: True
+    for a state that is sent to peers once stored. checked: True if its fields certainly make a reading. lost: True once
+    it was refused. reading: the reading it became, once it has a number. kept: its place on disk while it waits for the
+    clock (`store.waiting`). source: the part that a rule keeps (`rules.evaluate`), which receives its number. reader_us:
+    its time by the reader's clock.
     """
 
     site = gateway = ""
