@@ -9,8 +9,10 @@ from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan
 from whenabouts_sim.chaos.parts.job_rules import NEAR_STREAM
 from whenabouts_sim.chaos.parts.landing_files import FileId
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
+from whenabouts_sim.world.clocks import EPOCH_US
 
-PLAN = GatewayPlan("hall", "gw-1", (("dock", "dock/tags"), ("door", "door/tags")), ClockPlan(), near=(1000, 50))
+KNOWN = ClockPlan(known=((-(1 << 62), 1 << 62, 1),))
+PLAN = GatewayPlan("hall", "gw-1", (("dock", "dock/tags"), ("door", "door/tags")), KNOWN, near=(1000, 50))
 ALWAYS = [[0, 1 << 62]]
 S = 1_000_000
 
@@ -48,7 +50,11 @@ def test_a_pair_that_is_wrong_missing_or_told_twice_is_told():
 
 
 def test_nothing_is_asked_of_an_agent_that_could_not_tell():
-    """It was killed soon after, its spool was damaged, or a stamp is longer than the rule declares."""
+    """It was killed soon after, or soon after it knew UTC; its spool was damaged; a stamp is longer than the rule declares."""
+    late = ClockPlan(known=((6 * S - EPOCH_US, 1 << 62, 1),))
+    assert broken(A, B, plan=replace(PLAN, clock=late), lives=[[0, 9 * S]]) == []
+    assert broken(A, B, plan=replace(PLAN, clock=late), lives=[[0, 10 * S]]) != []
+    assert broken(A, B, plan=replace(PLAN, clock=ClockPlan())) == []
     assert broken(A, B, lives=[[0, 7 * S]]) == []
     assert broken(A, B, rotten={("hall", "gw-1")}) == []
     assert broken(A._replace(t_min=3 * S), B, plan=replace(PLAN, near=(1000, 10))) == []

@@ -9,8 +9,12 @@ from whenabouts_sim.chaos.checks.well import Spans
 from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan
 from whenabouts_sim.chaos.parts.job_rules import NEAR_STREAM, near_rule
 from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS
+from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
+from whenabouts_sim.world.clocks import EPOCH_US
 
 PPM = 1_000_000
+NEVER_US = 1 << 62
+LOOK_US = 1_100_000  # the longest until an agent knows that UTC is known
 BEFORE_US, AFTER_US = 500_000, 2_000_000  # a pair is told if its agent has run and runs for so long
 Pair = tuple[int, int]
 """Numbers of both readings."""
@@ -40,7 +44,7 @@ def broken_derived(
                     yield f"{named} the pair {pair} was told {count} times"
                 if wanted.get(pair) != said:
                     yield f"{named} the pair {pair} was told as {said}, expected {wanted.get(pair)}"
-            for pair in _sure(of_boot, wanted, spans) - {pair for pair, _ in told}:
+            for pair in _sure(of_boot, wanted, spans, plan.clock) - {pair for pair, _ in told}:
                 yield f"{named} the pair {pair} was not told, though its agent was well"
 
 
@@ -65,12 +69,21 @@ def _told(one: LandedReading) -> tuple[Pair | None, Said]:
     return pair, (int(one.value or 0) if pair else 0, one.t_min, one.t_max)
 
 
-def _sure(readings: Sequence[LandedReading], wanted: Mapping[Pair, Said], spans: Spans) -> set[Pair]:
+def _sure(readings: Sequence[LandedReading], wanted: Mapping[Pair, Said], spans: Spans, clock: ClockPlan) -> set[Pair]:
     """The pairs of which no agent has an excuse; a stamp that is longer than declared may have missed its partner."""
     well = {
         one.seq
         for one in readings
         if one.t_max - one.t_min <= 1000 * LENGTH_MS
-        and any(since + BEFORE_US <= one.t_min and one.t_max <= until - AFTER_US for since, until in spans)
+        and any(since + BEFORE_US <= one.t_min and _dated_us(one, clock) <= until - AFTER_US for since, until in spans)
     }
     return {pair for pair in wanted if well.issuperset(pair)}
+
+
+def _dated_us(one: LandedReading, clock: ClockPlan) -> int:
+    """When a reading got its stamp: at once, or when UTC was known and the agent had looked at its clock."""
+    at_us = one.t_max - EPOCH_US
+    if any(begin_us <= one.t_min - EPOCH_US and at_us < end_us for begin_us, end_us, _ in clock.known):
+        return one.t_max
+    looked_us = (begin_us + LOOK_US for begin_us, _, _ in clock.known if begin_us + LOOK_US >= at_us)
+    return EPOCH_US + min(looked_us, default=NEVER_US)
