@@ -50,7 +50,7 @@ def test_a_pair_that_is_wrong_missing_or_told_twice_is_told():
 
 
 def test_nothing_is_asked_of_an_agent_that_could_not_tell():
-    """It was killed soon after, or soon after it knew UTC; its spool was damaged; a stamp is longer than the rule declares."""
+    """It was killed soon after, or after it knew UTC; its spool was damaged; a stamp is longer than the rule declares."""
     late = ClockPlan(known=((6 * S - EPOCH_US, 1 << 62, 1),))
     assert broken(A, B, plan=replace(PLAN, clock=late), lives=[[0, 9 * S]]) == []
     assert broken(A, B, plan=replace(PLAN, clock=late), lives=[[0, 10 * S]]) != []

@@ -33,9 +33,9 @@ LEAVES = [
 ]
 
 
-def broken(visits, lives=ALWAYS, rotten=(), shut=()):
+def broken(visits, lives=ALWAYS, rotten=(), shut=(), seen=SIGHTINGS):
     landed, shut = Landed(READS + visits, []), {"badge1": shut}
-    return list(broken_visits([("hall", "gw-1")], SIGHTINGS, landed, {"badge1": lives}, rotten, shut))
+    return list(broken_visits([("hall", "gw-1")], seen, SIGHTINGS, landed, {"badge1": lives}, rotten, shut))
 
 
 def test_two_visits_told_whole_break_no_law():
@@ -53,6 +53,15 @@ def test_an_end_of_a_visit_that_was_none_is_told():
     assert "holds no last sighting before a pause" in broken([ENTERS[0], early, ENTERS[1], LEAVES[1]])[0]
     nobody = row(10, "badge1/presence", "tag", 1000, 1100, ENTER, FIRST)
     assert "holds no sighting" in broken([nobody])[0]
+
+
+def test_what_a_reader_saw_while_its_port_was_shut_makes_no_pause():
+    """The badge lay there from 2 to 5 s; nobody read the port from 2.2 to 4.9 s, so its first leave is none."""
+    always = [Sighting(at * MS, "badge1", at, "BA") for at in range(2000, 5061, 60)]
+    assert "holds no last sighting before a pause" in broken(ENTERS + LEAVES, shut=[[0, 1 << 62]], seen=always)[0]
+    long = FIRST | {"reads": 5, "stay_min_us": 3050 * MS, "stay_max_us": 3370 * MS}
+    leave = LEAVES[1]._replace(attrs=json.dumps(long))
+    assert broken([ENTERS[0], leave], shut=[[0, 1 << 62]], seen=always) == []
 
 
 def test_a_visit_that_a_well_agent_does_not_tell_is_missing():

@@ -140,6 +140,8 @@ def _reading() -> Reading:
         pytest.param(1529, id="the same, of a state that waited for UTC"),
         pytest.param(2988, id="behind a file that a repair had moved away a job went on with the next hour"),
         pytest.param(3417, id="a repair ended with a traceback at a name of a column that was no text any more"),
+        pytest.param(4731, id="the length of a visit left out how far the host's clock was slewed"),
+        pytest.param(3430, id="a pair of readings that waited for UTC knew as little as the older one"),
         pytest.param(445, id="a repair said nothing of a column whose name was damaged"),
     ],
 )

@@ -53,7 +53,8 @@ class ClockSample:
     """UTC = host_us + offset_us at host_us, wrong by at most bound_us (None: unbounded).
 
     slewed: (host time, total slewing of the monotonic clock until then) of this and earlier samples, oldest first;
-    empty if the clock is not slewed. pace: the pace when the sample was taken.
+    empty if the clock is not slewed. pace: the pace when the sample was taken. pushed_us: slewing since then, up to the
+    moment for which the sample was adjusted.
     """
 
     host_us: int
@@ -63,6 +64,7 @@ class ClockSample:
     source: str = ""  # name of the bound's source, for people
     slewed: tuple[tuple[int, int], ...] = ()
     pace: Pace | None = None
+    pushed_us: int = 0
 
     def bound_at(self, host_us: int) -> int:
         """The bound at another moment, at most UNBOUNDED_US: it grows by the assumed drift on either side of the
@@ -73,6 +75,15 @@ class ClockSample:
         age_us = abs(host_us - self.host_us)
         grown_us = self.bound_us - (-age_us * ASSUMED_DRIFT_PPM // 1_000_000) + self._slewed_since(host_us)
         return min(grown_us, UNBOUNDED_US)
+
+    def slewed_until(self, host_us: int) -> int:
+        """The least total slewing until a moment, since an arbitrary one."""
+        return self.slewed[-1][1] - self._slewed_since(host_us) if self.slewed else 0
+
+    @property
+    def slewed_us(self) -> int:
+        """The most total slewing until the moment for which the sample was adjusted, since the same one."""
+        return (self.slewed[-1][1] if self.slewed else 0) + self.pushed_us
 
     def _slewed_since(self, host_us: int) -> int:
         """Slewing between a moment, or the anchor of its stamp, and the sample."""

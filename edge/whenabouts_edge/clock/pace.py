@@ -121,8 +121,9 @@ class PacedClock:
 
 
 def _wider(sample: ClockSample, by_us: int) -> ClockSample:
+    pushed_us = sample.pushed_us + by_us
     if sample.bound_us is None:
-        return sample
+        return replace(sample, pushed_us=pushed_us)
     if by_us >= UNBOUNDED_US:
-        return replace(sample, bound_us=None, state="unbounded")
-    return replace(sample, bound_us=sample.bound_us + by_us)
+        return replace(sample, bound_us=None, state="unbounded", pushed_us=pushed_us)
+    return replace(sample, bound_us=sample.bound_us + by_us, pushed_us=pushed_us)

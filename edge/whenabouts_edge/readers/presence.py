@@ -3,7 +3,8 @@
 An enter is a reading of kind `tag`; a leave and the absence of an expected tag are readings of kind `absent`; `value`
 names which of the three. Enter and leave of a visit carry its number in `visit`, which no other start of the agent gives: a
 reading that waits for UTC may be stored by the next one. A leave has the `reads` of the visit and the bounds of its length
-by the gateway's own clock, which are narrower than the difference of two stamps: no step of UTC is in them.
+by the gateway's own clock, which are narrower than the difference of two stamps: no step of UTC is in them, only drift and
+slewing.
 """
 
 from whenabouts_edge.clock import ASSUMED_DRIFT_PPM, ClockSample
@@ -22,6 +23,7 @@ class PresenceHost:
         self._config, self._site, self._gateway, self._reach_us = config, site, gateway, reach_us
         self._visits = Visits(config.leave_ms * 1000, config.expected)
         self._first_visit = first_visit
+        self._slewed_us: dict[int | None, int] = {}  # by visit that goes on, the slewing of the host's clock before it
         self.entered = 0
         self.left = 0
         self.absent = 0
@@ -66,8 +68,11 @@ class PresenceHost:
             attrs["visit"] = self._first_visit + change.visit
         if change.stay_us is not None:
             least_us, most_us = change.stay_us
-            attrs |= {"reads": change.reads, "stay_min_us": least_us - _drift_us(least_us)}
-            attrs["stay_max_us"] = most_us + _drift_us(most_us)
+            slewed_us = clock.slewed_us - self._slewed_us.pop(change.visit)
+            attrs |= {"reads": change.reads, "stay_min_us": max(0, least_us - _drift_us(least_us) - slewed_us)}
+            attrs["stay_max_us"] = most_us + _drift_us(most_us) + slewed_us
+        elif change.event == ENTER:
+            self._slewed_us[change.visit] = clock.slewed_until(change.earliest_us)
         kind = "tag" if change.event == ENTER else "absent"
         one = PendingReading(self._config.stream, kind, change.earliest_us, change.latest_us, change.key, change.event)
         one.attrs, (one.vclock, one.view) = attrs, ((), 0) if change.mark is None else change.mark

@@ -58,6 +58,18 @@ def test_a_visit_is_two_readings_with_the_clocks_of_its_reads():
         "present": 0, "entered": 1, "left": 1, "absent": 1, "untracked": 0, "hurried": 0, "late": 0}  # fmt: skip
 
 
+def test_the_length_of_a_visit_is_wider_by_the_slewing_while_it_lasted():
+    """A time service ran the host's clock 3 ms fast before the visit, then 40 ms, and 5 ms since the last sample."""
+    samples = (0, 0), (4 * S, 3000), (9 * S, 3000), (11 * S, 43_000)
+    before = ClockSample(9 * S, 5 * S, 1000, "bounded", slewed=samples[:3])
+    after = ClockSample(11 * S, 5 * S, 1000, "bounded", slewed=samples, pushed_us=5000)
+    host = PresenceHost(PresenceConfig("dock/presence", 1000), "hall", "gw", 0, 0)
+    host.through(Batch([read("A", 10 * S), read("A", 10 * S + 100)], 10 * S + 200, 0, 10 * S + 200), before)
+    _, [leave] = host.through(Batch([], 12 * S, 0, 12 * S), after)
+    assert leave.attrs["stay_max_us"] == S + 110 + 51 + 45_000
+    assert leave.attrs["stay_min_us"] == 0
+
+
 def test_what_waits_is_reported_at_the_end_and_who_is_there_has_not_left():
     """A read that waits for its order enters its tag."""
     host = PresenceHost(PresenceConfig("p", 1000), "hall", "gw", 5 * S, 1 << 32)

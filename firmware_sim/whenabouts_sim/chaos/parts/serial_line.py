@@ -37,7 +37,8 @@ class SerialLine:
     """The device that `Port` opens. One reader, which goes on when nobody reads, and while the line is unplugged.
 
     lost: sightings of which bytes came while it was unplugged, or was not opened again yet, or waited in the system's
-    buffer when it was unplugged; and those of which damaged bytes say nothing. history: what happened to it.
+    buffer when it was unplugged; and those of which damaged bytes say nothing, which are in `damaged`, too. history: what
+    happened to it.
     """
 
     def __init__(self, reader: ReaderCore, clock: VirtualTime, loop: asyncio.AbstractEventLoop) -> None:
@@ -49,6 +50,7 @@ class SerialLine:
         self._is_gone = False  # it was unplugged since it was opened
         self.timeout: float | None = None
         self.lost: set[Sighting] = set()
+        self.damaged: set[Sighting] = set()
         self.history: list[Happened] = []
 
     def open(self) -> None:
@@ -140,7 +142,10 @@ class SerialLine:
             if self._is_gone:
                 self._lose(piece)
                 continue
-            if piece.sighting is not None and (self._is_cut or _says_nothing(piece, piece.sighting)):
+            if piece.sighting is not None and _says_nothing(piece, piece.sighting):
+                self.damaged.add(piece.sighting)
+                self.lost.add(piece.sighting)
+            elif piece.sighting is not None and self._is_cut:
                 self.lost.add(piece.sighting)
             self._is_cut = self._is_cut and not piece.ends_frame
             self._pieces.append((piece, 0))

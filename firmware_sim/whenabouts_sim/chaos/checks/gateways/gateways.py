@@ -57,6 +57,8 @@ def broken_gateways(
             yield from (Broken("ports", text) for text in broken_ports(reader, line.history, spans, poll_ms, end_us))
     lines = [line for one in gateways.values() for line in one.lines.items()]
     shut = {reader: shut_spans(line.history) for reader, line in lines}
+    damaged = {(reader, one.number) for reader, line in lines for one in line.damaged}
+    seen = [one for one in schedule.sightings if (one.reader, one.number) not in damaged]
     plans, grouped = schedule.gateways, [(one.site, one.name) for one in schedule.gateways if one.group]
     liars = frozenset({lying_member.NAME} if schedule.lying_member else ())
     for law, texts in (
@@ -66,6 +68,6 @@ def broken_gateways(
         ("knowledge", broken_reports(schedule, landed, lives, heard.links, end_us)),
         ("clock states", broken_clock_states(plans, schedule.sightings, landed, lives)),
         ("derived", broken_derived(plans, landed, lives, rotten)),
-        ("visits", broken_visits(grouped, reported, landed, lives, rotten, shut)),
+        ("visits", broken_visits(grouped, seen, reported, landed, lives, rotten, shut)),
     ):
         yield from (Broken(law, text) for text in texts)

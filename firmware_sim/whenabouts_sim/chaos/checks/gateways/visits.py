@@ -1,7 +1,8 @@
 """The law of visits: what a reader's presence tells of its badge is what the badge did.
 
 A visit begins with a read and ends with the first pause of LEAVE_MS. So an enter's stamp holds a sighting, a leave's stamp
-one before such a pause, and while an agent is well each visit is told.
+one before such a pause, and while an agent is well each visit is told. What a reader saw while nobody read its port makes no
+pause: silence says nothing then.
 """
 
 import json
@@ -25,20 +26,22 @@ BEFORE_US, AFTER_US = 500_000, 2_000_000  # a visit is told if its agent has run
 
 def broken_visits(
     gateways: Sequence[tuple[str, str]],
-    sightings: Sequence[Sighting],
+    seen: Sequence[Sighting],
+    reported: Sequence[Sighting],
     landed: Landed,
     lives: Mapping[str, Spans],
     rotten: Collection[tuple[str, ...]],
     shut: Mapping[str, Spans] = {},
 ) -> Iterator[str]:
     """Visits that did not happen, and those that are missing. gateways: site and name, each with a badge on a reader of its
-    own. lives: by reader, when its agent surely could store. rotten: gateways that may have forgotten what they sent. shut:
-    by reader, when its port was not open, so that silence said nothing.
+    own. seen: of which whole bytes went to a port; reported: of which they arrived. lives: by reader, when its agent surely
+    could store. rotten: gateways that may have forgotten what they sent. shut: by reader, when its port was not open, so
+    that silence said nothing.
     """
     for site, gateway in gateways:
         reader, stream = badge_of(gateway), presence_stream(badge_of(gateway))
-        times = sorted(EPOCH_US + one.true_us for one in sightings if one.reader == reader)
-        ends = _ends(times)
+        times = sorted(EPOCH_US + one.true_us for one in reported if one.reader == reader)
+        ends = _ends(sorted(EPOCH_US + one.true_us for one in seen if one.reader == reader))
         told = [one for one in landed.readings if one.stream == stream]
         reads = [one for one in landed.readings if one.stream == f"{reader}/tags"]
         visits = [one for one in told if one.kind != "gap"]
