@@ -7,7 +7,7 @@ import pytest
 from whenabouts_protocol import Heartbeat
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, LandedReading, latest
 from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, steps_of
-from whenabouts_sim.chaos.checks.laws import broken_laws
+from whenabouts_sim.chaos.checks.laws import broken_laws, future_frontiers
 from whenabouts_sim.chaos.checks.promises import broken_promises
 from whenabouts_sim.chaos.checks.results import Told
 from whenabouts_sim.chaos.checks.rules.definition import broken_results
@@ -37,6 +37,14 @@ def laws(readings, frontiers=(), acked=None, lives=None, twice=()):
 def test_a_landing_as_it_should_be_breaks_no_law():
     frontier = LandedFrontier(FileId(0, 2), "hall", "gw-1", EPOCH_US + 2 * AT_US, ("dock/tags",))
     assert laws([SEEN], [frontier], {PLACE: 0}, {"dock": [[0, 1 << 62]]}) == []
+
+
+def test_a_frontier_that_is_later_than_its_file_is_told():
+    """Its gateway's clock is ahead, or it lies: what it says counts up to the present."""
+    said = LandedFrontier(FileId(AT_US, 2), "hall", "liar", EPOCH_US + AT_US, ("dock/tags",))
+    assert list(future_frontiers(Landed([], [said]))) == []
+    [text] = future_frontiers(Landed([], [said._replace(frontier_us=said.frontier_us + 1)]))
+    assert text == "file 2 says that hall/liar is complete until 1 us after it"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from whenabouts_sim.chaos.checks.landing.damage import broken_damage, broken_res
 from whenabouts_sim.chaos.checks.landing.dead_letters import broken_dead_letters
 from whenabouts_sim.chaos.checks.landing.repairs import broken_repairs
 from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, ends_of_batches, steps_of
-from whenabouts_sim.chaos.checks.laws import Broken, broken_laws, gateways_with_rot
+from whenabouts_sim.chaos.checks.laws import Broken, broken_laws, future_frontiers, gateways_with_rot
 from whenabouts_sim.chaos.checks.limits import left_at_the_end, left_in_agent, left_in_ingest, over_limits
 from whenabouts_sim.chaos.checks.promises import broken_promises
 from whenabouts_sim.chaos.checks.result_rows import broken_rows
@@ -187,7 +187,9 @@ class _Run:
         self.outcome.broken += [Broken("damage", text) for text in broken_results_damage(rotten_results)]
         for path, before in rotten_results.items():
             path.write_bytes(before)  # as from a copy: what was told is judged, too
-        landed = self._of_honest(read_landing(folder, self._disks.appeared_us, rotten))
+        all_landed = read_landing(folder, self._disks.appeared_us, rotten)
+        self.outcome.broken += [Broken("frontiers", text) for text in future_frontiers(all_landed)]
+        landed = self._of_honest(all_landed)
         self.outcome.landed = len(landed.readings)
         lives, reported = lives_of(self._gateways, self.schedule), reported_by(self._gateways, self.schedule.sightings)
         self.outcome.broken += broken_laws(self.schedule, landed, self._overheard.acked, lives, reported)

@@ -203,5 +203,13 @@ def _frontiers(landed: Landed, rotten: Collection[tuple[str, ...]]) -> Iterator[
                 break
 
 
+def future_frontiers(landed: Landed) -> Iterator[str]:
+    """No frontier, also of a gateway that lies, is later than its file: else nobody would wait for the others."""
+    for said in landed.frontiers:
+        ahead_us = said.frontier_us - EPOCH_US - said.file.at_us
+        if ahead_us > 0:
+            yield f"file {_named(said.file)} says that {said.site}/{said.gateway} is complete until {ahead_us} us after it"
+
+
 def _named(file: FileId) -> str:
     return f"{file.part}/{file.number}" if file.part else str(file.number)
