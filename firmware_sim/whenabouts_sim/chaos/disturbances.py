@@ -2,23 +2,28 @@
 
 import contextlib
 import sqlite3
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from random import Random
 
+from whenabouts_cloud.landing.compaction import compact
+from whenabouts_cloud.landing.store import Store
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
-from whenabouts_sim.chaos.machine.process import Machine
+from whenabouts_sim.chaos.machine.process import Machine, Process
+from whenabouts_sim.chaos.machine.running import Killed
 from whenabouts_sim.chaos.network.broker_model import Broker
 from whenabouts_sim.chaos.parts.gateway_part import Gateway
 from whenabouts_sim.chaos.parts.ingest_part import Ingest
 from whenabouts_sim.chaos.parts.landing_files import files_of
 from whenabouts_sim.chaos.parts.part import Part
-from whenabouts_sim.chaos.schedule.fault import ALL_READERS, CONNECTION_KINDS, JOBS, MACHINE_KINDS, Fault
+from whenabouts_sim.chaos.schedule.fault import ALL_READERS, CONNECTION_KINDS, JOBS, MACHINE_KINDS, WHOLE, Fault
 
 SLOWEST = 40  # times as slow as usual: the network
 # The numbers of application and version are there: a file with others is somebody else's, and is not touched.
 HEAD_BYTES = 100
+GRACE_NS = 2_000_000_000  # in which readers finish with files that were merged
 SLOWEST_S = 2.0  # that a disk or a thread lets others wait
 
 
@@ -52,6 +57,9 @@ class Disturbances:
         elif fault.kind == "landing_rot":
             self._rot_landing()
             self._rot_results(Random(fault.at_us))
+        elif fault.kind == "compact":
+            if isinstance(part, Ingest) and not part.machine.off:
+                self._compact(fault, part)
         elif fault.kind in CONNECTION_KINDS:
             self._of_connection(fault, part.session if isinstance(part, Ingest) else fault.target)
         else:
@@ -149,6 +157,15 @@ class Disturbances:
             with contextlib.suppress(*damaged), contextlib.closing(sqlite3.connect(spool)) as database:
                 database.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # as at an orderly end: all is in the one file
             part.machine.disk.rot(spool, self._chance, HEAD_BYTES)
+
+    def _compact(self, fault: Fault, ingest: Ingest) -> None:
+        """The files of closed hours are merged, by a process of the operator that may be killed before a write."""
+        process = Process("upkeep", ingest.machine, self._loop)
+        process.writes_left = None if fault.count == WHOLE else fault.count
+        with contextlib.suppress(OSError, Killed):
+            process.context.run(compact, Store.at(ingest.folder), time.time_ns(), GRACE_NS)
+        process.kill()
+        process.bury()
 
     def _rot_landing(self) -> None:
         ingests = [one for one in self._parts.values() if isinstance(one, Ingest)]

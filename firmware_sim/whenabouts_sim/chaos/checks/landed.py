@@ -3,15 +3,16 @@
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whenabouts_cloud.landing.files import data_files
-from whenabouts_cloud.landing.layout import FRONTIER, PART, numbers_of
+from whenabouts_cloud.landing.layout import DATA, FRONTIER, NUMBER, PART, Numbers, numbers_of, path_of
 from whenabouts_sim.chaos.parts.landing_files import FileId, frontier_files
 
 COLUMNS = ["site", "gateway", "boot", "seq", "stream", "kind", "key", "t_min", "t_max", "value", "attrs", "vclock",
@@ -87,17 +88,21 @@ def read_landing(
         before = {
             path: data for path, data in rotten.items() if path.suffix == ".parquet" and _part(folder, path) == part
         }
-        for path in sorted({*data_files(folder / part), *before}):
+        for path in _visible({*data_files(folder / part), *before}):
             source = io.BytesIO(before[path]) if path in before else path
-            table = pq.ParquetFile(source).read(COLUMNS)
+            numbers, table = _read(path, source)
             columns = (column.to_pylist() for column in table.columns)
-            file = FileId(appeared_us(path), _number(path), part)
-            rows = [LandedReading(file, *row) for row in zip(*columns, strict=True)]
+            files = {number: FileId(appeared_us(_single(path, number)), number, part) for number in {*numbers}}
+            rows = [
+                LandedReading(files[number], *row)
+                for number, row in zip(numbers, zip(*columns, strict=True), strict=True)
+            ]
             found += rows
             ids |= {one.identity for one in rows} if path in before else set()
-        for path in frontier_files(folder / part):
-            file = FileId(appeared_us(path), _number(path), part)
+        for path in _visible(frontier_files(folder / part)):
             for row in map(json.loads, path.read_text().splitlines()) if path not in rotten else ():
+                number = row.get(NUMBER, _number(path))
+                file = FileId(appeared_us(_single(path, number)), number, part)
                 said = row["site"], row["gateway"], row["frontier_us"], tuple(row["streams"])
                 frontiers.append(LandedFrontier(file, *said))
     found.sort()
@@ -111,6 +116,35 @@ def read_landing(
         frozenset(identity for identity, count in times.items() if count > 1),
         frozenset(one.key for one in found if one.identity in ids),
     )
+
+
+def _read(path: Path, source: Any) -> tuple[list[int], pa.Table]:
+    """The number of the file in which each reading landed, and the readings; a merged file holds those of several."""
+    file = pq.ParquetFile(source)
+    numbers = numbers_of(path.name)
+    if numbers is None or numbers.first == numbers.last:
+        return [_number(path)] * file.metadata.num_rows, file.read(COLUMNS)
+    return file.read([NUMBER])[NUMBER].to_pylist(), file.read(COLUMNS)
+
+
+def _visible(paths: Iterable[Path]) -> list[Path]:
+    """The files that no merged one hides, sorted."""
+    known = {path: numbers_of(path.name) for path in paths}
+    merged = [(path.parent, one) for path, one in known.items() if one is not None and one.first < one.last]
+    return sorted(
+        path
+        for path, one in known.items()
+        if one is None
+        or not any(
+            folder == path.parent and by.first <= one.first and one.last <= by.last and by != one
+            for folder, by in merged
+        )
+    )
+
+
+def _single(path: Path, number: int) -> Path:
+    """The file of a number, which may be merged into this one."""
+    return path.with_name(path_of(DATA, "", Numbers(number, number)).rpartition("/")[2]).with_suffix(path.suffix)
 
 
 def _part(folder: Path, path: Path) -> str:

@@ -8,6 +8,7 @@ from whenabouts_sim.world.world import SECOND_US
 
 # Names of the ingests, and of the machine of the job. Both ingests are on the machine CLOUD.
 CLOUD, SECOND, JOBS = "cloud", "second", "jobs"
+WHOLE = -1  # a process of an operator is not killed
 ALL_READERS = -1  # all are unplugged at once, as with the hub that they share
 
 
@@ -35,6 +36,7 @@ class Fault:
         more += [f"before write {self.count + 1}"] if self.kind.endswith("write") else []
         which = "all readers" if self.count == ALL_READERS else f"reader {self.count}"
         more += [which] if self.kind == "unplugged" else []
+        more += [f"killed before write {self.count + 1}"] if self.kind == "compact" and self.count != WHOLE else []
         more += [f"for {self.length_us / 1e6:.3f} s"] if self.length_us else []
         more += [f"part {self.part:.2f}"] if self.part else []
         return " ".join([self.kind.replace("_", " "), *more])

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from whenabouts_sim.chaos.schedule.fault import ALL_READERS, CLOUD, Fault
+from whenabouts_sim.chaos.schedule.fault import ALL_READERS, CLOUD, WHOLE, Fault
 from whenabouts_sim.world.world import SECOND_US
 
 PART_ENDED, PART_FAILED, PART_REFUSED, PART_UNPLUGGED = 0.2, 0.2, 0.15, 0.15  # of schedules
-PART_REPAIRED = 0.15  # of schedules
+PART_REPAIRED, PART_COMPACTED = 0.15, 0.2  # of schedules
+HOUR_US = 3 * SECOND_US  # when an hour ends
 
 
 def more_faults(seed: int, hosts: Sequence[str], ingests: Sequence[str], active_us: int) -> Iterator[Fault]:
@@ -16,6 +17,7 @@ def more_faults(seed: int, hosts: Sequence[str], ingests: Sequence[str], active_
     yield from _refusals(Random(f"refuses/{seed}"), (*hosts, *ingests), active_us)
     yield from _unplugs(Random(f"ports/{seed}"), hosts, active_us)
     yield from _repairs(Random(f"repair/{seed}"), ingests, active_us)
+    yield from _compactions(Random(f"compact/{seed}"), ingests)
 
 
 def _ends(chance: Random, hosts: Sequence[str], active_us: int) -> Iterator[Fault]:
@@ -45,6 +47,18 @@ def _unplugs(chance: Random, gateways: Sequence[str], active_us: int) -> Iterato
             length_us = chance.randint(length_us // 2, length_us)
             which = (ALL_READERS, chance.randrange(8))
             yield Fault("unplugged", at_us, length_us, chance.choice(gateways), chance.choice(which))
+
+
+def _compactions(chance: Random, ingests: Sequence[str]) -> Iterator[Fault]:
+    """The small files of the hour that has ended are merged, and later runs delete them; some are killed, or meet damage."""
+    if chance.random() < PART_COMPACTED:
+        at_us = HOUR_US + chance.randint(0, 2000) * 1000
+        for _ in range(chance.choice((0, 0, 2))):
+            yield Fault("landing_rot", at_us - 1000)
+        for _ in range(chance.choice((1, 2, 3))):
+            for one in ingests:
+                yield Fault("compact", at_us, 0, one, chance.choice((WHOLE, WHOLE, 0, 1, 2, 4)))
+            at_us += chance.randint(500, 3000) * 1000
 
 
 def _repairs(chance: Random, ingests: Sequence[str], active_us: int) -> Iterator[Fault]:
