@@ -32,7 +32,8 @@ def broken_kept(rule: Rule, kept: Sequence[Kept], landed: Landed, ends: Sequence
     readings = [one for one in landed.readings if any(feeds(one, stream) for stream in streams_of(rule))]
     for one in kept:
         begins = _begins(rule, one.frontiers_us)
-        read = [reading for reading in readings if reading.file.within(ends[one.batch])]
+        # Of a reading in several parts the job may have read a later copy.
+        read = [x for x in readings if x.file.within(ends[one.batch]) or x.identity in landed.again]
         needed = sum(reading.t_max >= begins[reading.stream] for reading in read)
         if one.rows > needed:
             yield (
