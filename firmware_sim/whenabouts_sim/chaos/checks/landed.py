@@ -88,7 +88,8 @@ def read_landing(
         before = {
             path: data for path, data in rotten.items() if path.suffix == ".parquet" and _part(folder, path) == part
         }
-        for path in _visible({*data_files(folder / part), *before}):
+        gone = {path for path in before if not path.exists()}  # moved away by a repair: no merged file has them
+        for path in sorted({*_visible({*data_files(folder / part), *before}), *gone}):
             source = io.BytesIO(before[path]) if path in before else path
             numbers, table = _read(path, source)
             columns = (column.to_pylist() for column in table.columns)
