@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whenabouts_cloud.landing.damage import record_of
 from whenabouts_cloud.landing.files import data_files
 from whenabouts_cloud.landing.layout import DATA, FRONTIER, NUMBER, PART, Numbers, numbers_of, path_of
 from whenabouts_sim.chaos.parts.landing_files import FileId, frontier_files
@@ -88,8 +89,9 @@ def read_landing(
         before = {
             path: data for path, data in rotten.items() if path.suffix == ".parquet" and _part(folder, path) == part
         }
-        gone = {path for path in before if not path.exists()}  # moved away by a repair: no merged file has them
-        for path in sorted({*_visible({*data_files(folder / part), *before}), *gone}):
+        root = folder / part
+        moved = {path for path in before if record_of(root, path.relative_to(root).as_posix()).exists()}  # by a repair
+        for path in sorted({*_visible({*data_files(root), *before}), *moved}):
             source = io.BytesIO(before[path]) if path in before else path
             numbers, table = _read(path, source)
             columns = (column.to_pylist() for column in table.columns)
@@ -100,7 +102,7 @@ def read_landing(
             ]
             found += rows
             ids |= {one.identity for one in rows} if path in before else set()
-        for path in _visible(frontier_files(folder / part)):
+        for path in _visible(frontier_files(root)):
             for row in map(json.loads, path.read_text().splitlines()) if path not in rotten else ():
                 number = row.get(NUMBER, _number(path))
                 file = FileId(appeared_us(_single(path, number)), number, part)
