@@ -1,6 +1,6 @@
 """CPU time of `wa.correlate` on frames of each kind, beside the array kernel on the same rows. Prints a table.
 
-    python tests/bench/bench_frames.py [--rows 1000000] [--rounds 3]
+    python tests/bench/bench_frames.py [--rows 1000000] [--rounds 9]
 
 Workload of `bench_correlation`, without a key, and with a key of a thousand values. The kernel gets arrays of whole
 numbers, and numbers for the key; frames have t_min, t_max and a number, with a key that as text, and give all columns of
@@ -60,7 +60,7 @@ def main() -> None:
     """Measure and print."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rows", type=lambda text: int(float(text)), default=1_000_000)
-    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--rounds", type=int, default=9)
     given = options.parse_args()
     for keyed in (False, True):
         a, b = side(given.rows, 1, keyed), side(given.rows, 2, keyed)
