@@ -6,7 +6,7 @@ import pytest
 
 from whenabouts_protocol import Heartbeat
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, LandedReading, latest
-from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, steps_of
+from whenabouts_sim.chaos.checks.lateness import broken_job_frontiers, broken_lateness, effective_at, steps_of
 from whenabouts_sim.chaos.checks.laws import broken_laws, future_frontiers
 from whenabouts_sim.chaos.checks.promises import broken_promises
 from whenabouts_sim.chaos.checks.results import Told
@@ -135,6 +135,22 @@ def test_what_a_heartbeat_says_is_not_kept_any_more_had_been_acknowledged():
         "keeps boot 7 from 5 on, and had been acknowledged up to 3" in promised(None, {7: (5, 4)}, confirmed={7: 3})[0]
     )
     assert promised(None, {7: (0, 9)}) == []
+
+
+def test_frontiers_of_a_job_are_those_of_the_definition():
+    """A watermark counts after its micro-batch; a gateway without one is waited for if its readings can be in a result."""
+    pairs = rule(PAIRS, 1000, 80, 1000)
+    said = LandedFrontier(FileId(0, 2), "hall", "gw-1", 5_000_000, ("dock/tags",))
+    feeds = reading("dock/tags", 0, 0, 100)._replace(gateway="gw-2")
+
+    def broken(found, *readings):
+        return list(broken_job_frontiers(pairs, [(0, found)], Landed([*readings], [said]), upto(2)))
+
+    assert broken({"dock": 5_000_000}) == []
+    assert broken({"dock": 4_000_000}, feeds) == []
+    assert broken({"dock": 5_000_000}, feeds._replace(t_max=3_000_000)) == []
+    assert "expected {'dock': 5000000}" in broken({})[0]
+    assert "expected {'dock': 4000000}" in broken({"dock": 5_000_000}, feeds)[0]
 
 
 def test_results_are_those_of_the_definition():

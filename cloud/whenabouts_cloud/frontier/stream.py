@@ -5,8 +5,8 @@ With f the watermarks of the gateways that feed the stream
     F = max( min over its gateways of f,  max over its gateways of f  -  DELAY )
 
 The slowest gateway decides, but a gateway that falls silent holds the stream back by at most DELAY and is then listed
-in `silent`. A gateway that has sent readings but no watermark counts as if its watermark were minus infinity. F never
-falls. Cost of a step: linear in the gateways.
+in `silent`. A gateway that has sent readings but no watermark counts as if its watermark were minus infinity; a rule
+sees only readings that can be in a result. F never falls. Cost of a step: linear in the gateways.
 """
 
 from collections.abc import Iterable

@@ -22,7 +22,13 @@ from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, latest, n
 from whenabouts_sim.chaos.checks.landing.damage import broken_damage, broken_results_damage
 from whenabouts_sim.chaos.checks.landing.dead_letters import broken_dead_letters
 from whenabouts_sim.chaos.checks.landing.repairs import broken_repairs
-from whenabouts_sim.chaos.checks.lateness import broken_lateness, effective_at, ends_of_batches, steps_of
+from whenabouts_sim.chaos.checks.lateness import (
+    broken_job_frontiers,
+    broken_lateness,
+    effective_at,
+    ends_of_batches,
+    steps_of,
+)
 from whenabouts_sim.chaos.checks.laws import Broken, broken_laws, future_frontiers, gateways_with_rot
 from whenabouts_sim.chaos.checks.limits import left_at_the_end, left_in_agent, left_in_ingest, over_limits
 from whenabouts_sim.chaos.checks.promises import broken_promises
@@ -209,6 +215,9 @@ class _Run:
             if self.schedule.shards == 1 and not rotten:  # each shard knows the gateways of its own readings only
                 self.outcome.broken += [Broken("lateness", x) for x in broken_lateness(one, told, landed, ends)]
             kept = [kept_of(*said) for said in self._job.counts[one.name]]
+            if self.schedule.shards == 1 and not rotten:
+                after = [(x.batch, x.frontiers_us) for x in kept]
+                self.outcome.broken += [Broken("job", x) for x in broken_job_frontiers(one, after, landed, all_ends)]
             self.outcome.broken += [Broken("kept", x) for x in broken_kept(one, kept, landed, all_ends)]
             whole = landed.without(landed.damaged)
             told = told.among(whole.readings) if rotten else told

@@ -6,7 +6,7 @@ reading that ends before it is late; an event that ends later, and began more th
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, LatwinRule, Rule, Stream
@@ -71,12 +71,27 @@ def broken_lateness(rule: Rule, told: Told, landed: Landed, ends: Sequence[Ends]
                 yield f"{rule.name}: {one} of {stream.name} was told as {reason!r}, expected {reasons[one]!r}"
 
 
+def broken_job_frontiers(
+    rule: Rule, said: Iterable[tuple[int, Mapping[str, int]]], landed: Landed, ends: Sequence[Ends]
+) -> Iterator[str]:
+    """Frontiers that are not those of the definition. said: by stream, after micro-batches. ends: of all micro-batches."""
+    if not isinstance(rule, CepRule | CorrelateRule):
+        return
+    steps = steps_of(rule, landed, ends)
+    after = {one.name: _frontiers(rule, one, landed, [*steps, {}])[1:] for one in streams_of(rule)}
+    for batch, found in said:
+        done = sum(step in ends[: batch + 1] for step in steps)
+        wanted = {name: of[done - 1] for name, of in after.items() if done and of[done - 1] is not None}
+        if found != wanted:
+            yield f"{rule.name}: after micro-batch {batch} its frontiers are {found}, expected {wanted}"
+
+
 def _aside(
     rule: CepRule | CorrelateRule, landed: Landed, ends: Sequence[Ends]
 ) -> Iterator[tuple[Stream, dict[Id, str]]]:
     """The readings of each stream that are not waited for, with the reason."""
     streams = streams_of(rule)
-    frontiers = {stream.name: _frontiers(stream, landed, ends) for stream in streams}
+    frontiers = {stream.name: _frontiers(rule, stream, landed, ends) for stream in streams}
     for stream in streams:
         reasons = dict[Id, str]()
         for one in landed.readings:
@@ -115,15 +130,22 @@ def _of_pair(
     where it is told as unmatched.
     """
     frontier_us, side = frontiers[stream.name], int(stream == rule.b)
-    useless = one.t_max - one.t_min > useful_us(rule) and (side == 1 or rule.kind == "inner")
-    if useless or frontier_us is None or one.t_max >= frontier_us:
+    if _is_useless(rule, side, one) or frontier_us is None or one.t_max >= frontier_us:
         return None
     forgotten = horizons(rule, frontiers)
     return f"{'late' if forgotten is None or one.t_max >= forgotten[side] else 'expired'} {'ab'[side]}"
 
 
-def _frontiers(stream: Stream, landed: Landed, ends: Sequence[Ends]) -> list[int | None]:
-    """The frontier of a stream during each micro-batch."""
+def _is_useless(rule: CorrelateRule, side: int, one: LandedReading) -> bool:
+    """True if no pair can hold a reading, nor is it looked at to be told as unmatched."""
+    return one.t_max - one.t_min > useful_us(rule) and (side == 1 or rule.kind == "inner")
+
+
+def _frontiers(rule: CepRule | CorrelateRule, stream: Stream, landed: Landed, ends: Sequence[Ends]) -> list[int | None]:
+    """The frontier of a stream during each micro-batch. A gateway feeds it by readings that can be in a result."""
+    mine = [one for one in landed.readings if feeds(one, stream)]
+    if isinstance(rule, CorrelateRule):
+        mine = [one for one in mine if not _is_useless(rule, int(stream == rule.b), one)]
     found, value = list[int | None](), None
     for batch in range(len(ends)):
         upto, effective = (ends[batch - 1] if batch else {}), effective_at(ends[:batch])
@@ -133,9 +155,7 @@ def _frontiers(stream: Stream, landed: Landed, ends: Sequence[Ends]) -> list[int
                 place = said.site, said.gateway
                 known[place] = max(said.frontier_us, known.get(place, said.frontier_us))
         if known:
-            feeding = {
-                (one.site, one.gateway) for one in landed.readings if one.file.within(upto) and feeds(one, stream)
-            }
+            feeding = {(one.site, one.gateway) for one in mine if one.file.within(upto)}
             least = max(known.values()) - stream.delay_us
             now_us = max(least, min(known.values())) if feeding <= known.keys() else least
             value = now_us if value is None else max(value, now_us)

@@ -27,6 +27,7 @@ SPACING_US = RDM_REPEAT_US + 1000
 DRIFT_PPM = 50  # the most that the product assumes
 PART_GROUPED, PART_LYING = 0.3, 0.25  # of schedules: with a group of gateways, with a liar
 PART_LYING_MEMBER = 0.3  # of groups
+PART_OFTEN = 0.3  # of schedules: jobs with many small micro-batches
 PART_LONG = 0.1  # of schedules: three times as long
 PART_RULES = 0.7  # of gateways with both streams of their own rule
 PART_DAMAGED = 0.1  # of gateways: with bytes that are damaged on the wire
@@ -131,6 +132,8 @@ def draw(seed: int) -> Schedule:
     rules = with_owners(Random(f"owners/{seed}"), rules, _owners(gateways))
     sightings = with_returning_goods(Random(f"again/{seed}"), sightings, {badge_key(one.name) for one in gateways})
     trigger_s, shards = chance.choice((1.0, 2.0, 2.0)), chance.choice((1, 1, 1, 2))
+    often = Random(f"often/{seed}")
+    trigger_s = often.choice((0.15, 0.3, 0.6)) if often.random() < PART_OFTEN else trigger_s
     liar = chance.choice(SITES) if chance.random() < PART_LYING else ""
     small = Random(f"small/{seed}")
     gateways = _with_rules(Random(f"near/{seed}"), _with_small_spools(small, gateways))
