@@ -93,8 +93,9 @@ def check(landing: Path, advance: Callable[[int], None] = lambda _: None) -> Rep
         Found(name, "missing", "no file has this number", without(_between(name, whole, snapshot), held))
         for name in _missing(landing, [*files, *_frontier_files(landing)], snapshot)
     ]
-    for file in (*_frontier_files(landing), *sorted((landing / "_dead").glob("*.jsonl"))):
-        bad = _bad_lines(file, may_be_empty=file.suffix == ".jsonl")
+    letters = sorted((landing / "_dead").glob("*.jsonl"))
+    for file in (*_frontier_files(landing), *letters):
+        bad = _bad_lines(file, is_added_to=file in letters[-1:])
         if bad is not None:
             report.found.append(Found(file.relative_to(landing).as_posix(), "beside", bad, []))
     numbered = [*files, *_frontier_files(landing)]
@@ -234,15 +235,18 @@ def _behind(first: int, boot: tuple[str, int], ranges: list[Range]) -> list[tupl
     return [(low, high) for *name, low, high in ranges if tuple(name) == boot and high >= first]
 
 
-def _bad_lines(file: Path, may_be_empty: bool) -> str | None:
-    """The problem of a file of JSON objects, one a line; None if there is none or the file is gone."""
+def _bad_lines(file: Path, is_added_to: bool) -> str | None:
+    """The problem of a file of JSON objects, one a line; None if there is none or the file is gone.
+
+    is_added_to: by an ingest, of which a crash may leave an incomplete line, which the next one cuts off.
+    """
     try:
         lines = file.read_bytes().split(b"\n")
     except FileNotFoundError:
         return None
-    if lines == [b""] and not may_be_empty:
+    if lines == [b""] and not is_added_to:
         return "it is empty"
-    if lines[-1]:
+    if lines[-1] and not is_added_to:
         return f"its last line, {len(lines)}, is incomplete"
     for number, line in enumerate(lines[:-1], 1):
         try:

@@ -283,12 +283,12 @@ def test_a_file_that_is_put_back_gets_a_new_name(four):
     [
         ("_frontier/part-00000000000000007.json", b'{"site": "ha'),
         ("_frontier/part-00000000000000008.json", b""),
-        ("_dead/letters-0001.jsonl", b'{"topic": "a"}\n{"top'),
+        ("_dead/letters-0001.jsonl", b'{"topic": "a"}\n{"top\n'),
         ("_ingest/ledger.json", b'{"upto": 1'),
     ],
 )
 def test_files_beside_the_readings_are_checked(four, name, content):
-    """A frontier, the last line of dead letters, the snapshot: found, and moved away by a repair; then the ingest starts."""
+    """A frontier, a line of dead letters, the snapshot: found, and moved away by a repair; then the ingest starts."""
     folder = folder_of(four)
     (folder / name).write_bytes(content)
     code, report = run(folder)
@@ -297,6 +297,15 @@ def test_files_beside_the_readings_are_checked(four, name, content):
     assert (folder / "_damaged" / name).read_bytes() == content
     Bridge(Landing(folder))
     assert run(folder)[0] == 0
+
+
+def test_a_line_of_dead_letters_that_a_crash_left_incomplete_is_no_damage(four):
+    """It was never acknowledged, and the ingest cuts it off; in a file to which nothing is added any more it is."""
+    folder = folder_of(four)
+    for name in ("letters-0001.jsonl", "letters-0002.jsonl"):
+        (folder / "_dead" / name).write_bytes(b'{"topic": "a"}\n{"top')
+    [found] = run(folder)[1]["found"]
+    assert found["file"] == "_dead/letters-0001.jsonl"
 
 
 def test_a_repair_refuses_while_an_ingest_runs_and_a_check_does_not(four):

@@ -49,7 +49,7 @@ def _broken(
     readable = {one for one, row in _readable(damaged).items() if row == before.get(one)}
     for identity in readable - present:
         yield f"{identity} can be read in the damaged file, and is in no other"
-    taken = dict.fromkeys({*record["columns"]} - _columns(damaged))
+    taken = dict.fromkeys({*record["columns"]}.intersection(COLUMNS) - _columns(damaged))
     for identity, row in held.get(folder / (record["new"] or ""), {}).items():
         if identity not in before or row != before[identity] | taken:
             yield f"{identity} is not what it was"
