@@ -8,6 +8,9 @@ changes are so close together that their order is unknown. The stamp contains th
 A clock heartbeat is such a reading with `$heartbeat`: it begins no state and has no values. It reports that the state
 numbered by its own entry was still on when the whole clock was known.
 
+A state that an earlier start of the agent has found, and that waited for UTC until this start stored it under its own boot,
+has `$earlier`: watermarks of the boot that it names say nothing of how long it lasted.
+
 A view is the ordered list of (gateway, boot) of a group's members; entry i of a clock belongs to the i-th member. Its
 number is a digest, so members with the same knowledge agree without a leader. In a new view every member starts again
 at state 0; states of different views are never compared.
@@ -24,20 +27,20 @@ if TYPE_CHECKING:
 
     Members = list[tuple[str, int]]
 
-GROUP, VIEW, PROCESS, HEARTBEAT = "$group", "$view", "$process", "$heartbeat"
+GROUP, VIEW, PROCESS, HEARTBEAT, EARLIER = "$group", "$view", "$process", "$heartbeat", "$earlier"
 VALUE = "value"  # name of the reading's own value among the values
 KIND = "state"
 VIEW_BITS = 48  # two different views of a group have the same number with probability 10^-14
 
 
 class LocalState:
-    """A state, or a clock heartbeat if `is_heartbeat` is set.
+    """A state, or a clock heartbeat if `is_heartbeat` is set; of an earlier start if `is_earlier` is.
 
     group, view: name of the group and number of its view. process: index of the gateway in the view. number: of the
     state. clock: vector clock. values: by name; the reading's own value is under `value`.
     """
 
-    __slots__ = ("clock", "group", "is_heartbeat", "number", "process", "values", "view")
+    __slots__ = ("clock", "group", "is_earlier", "is_heartbeat", "number", "process", "values", "view")
 
     def __init__(
         self,
@@ -47,10 +50,11 @@ class LocalState:
         clock: "tuple[int, ...]",
         is_heartbeat: bool,
         values: "dict[str, int | float | str | bool]",
+        is_earlier: bool = False,
     ) -> None:
         self.group, self.view, self.process, self.clock = group, view, process, clock
         self.number = clock[process]
-        self.is_heartbeat, self.values = is_heartbeat, values
+        self.is_heartbeat, self.values, self.is_earlier = is_heartbeat, values, is_earlier
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LocalState) and all(getattr(self, f) == getattr(other, f) for f in self.__slots__)
@@ -115,8 +119,8 @@ def state_of(reading: "Reading") -> "LocalState | None":
         return None
     attrs, clock = reading.attrs, reading.vclock
     group, view, process = attrs.get(GROUP), attrs.get(VIEW), attrs.get(PROCESS)
-    is_heartbeat = attrs.get(HEARTBEAT, False)
-    if type(group) is not str or not is_text(group) or type(is_heartbeat) is not bool:
+    is_heartbeat, is_earlier = attrs.get(HEARTBEAT, False), attrs.get(EARLIER, False)
+    if type(group) is not str or not is_text(group) or type(is_heartbeat) is not bool or type(is_earlier) is not bool:
         return None
     if type(view) is not int or not 0 <= view < 1 << VIEW_BITS:
         return None
@@ -127,4 +131,4 @@ def state_of(reading: "Reading") -> "LocalState | None":
         values[VALUE] = reading.value
     if is_heartbeat and values:
         return None
-    return LocalState(group, view, process, clock, is_heartbeat, values)
+    return LocalState(group, view, process, clock, is_heartbeat, values, is_earlier)

@@ -16,6 +16,7 @@ from pathlib import Path
 from whenabouts_edge.clock import UNBOUNDED_US
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.store.checksum import checksum
+from whenabouts_protocol.group_state import EARLIER, KIND
 from whenabouts_protocol.logs import Log
 
 SCHEMA = """
@@ -137,6 +138,8 @@ def _read(site: str, gateway: str, window_us: tuple[int, int], kept: Kept, text:
     vclock, view = tuple(fields.pop("vclock")), int(fields.pop("view"))
     one = PendingReading(earliest_us=window_us[0], latest_us=window_us[1], **fields)
     one.site, one.gateway, one.vclock, one.view, one.kept = site, gateway, vclock, view, kept
+    if one.kind == KIND:
+        one.attrs = {**one.attrs, EARLIER: True}
     one.stamp = window_us[0] - UNBOUNDED_US, window_us[1] + UNBOUNDED_US, "unbounded"
     one.check()
     return one

@@ -39,6 +39,13 @@ def test_a_next_agent_reads_what_was_written_in_order(db):
     assert (one.kept.last_us, two.key, two.kept.row) == (None, "a", one.kept.row + 1)
 
 
+def test_a_next_agent_says_that_a_state_is_of_an_earlier_start(db):
+    """It stores the state under its own boot."""
+    write(WaitingRows(db, "run 1"), reading("b", 7), reading("a", 8, kind="state", vclock=(3, 0)))
+    assert [one.attrs for one in WaitingRows(db, "run 1").read("hall", "gw")] == [
+        {"rssi": -50}, {"rssi": -50, "$earlier": True}]  # fmt: skip
+
+
 @pytest.mark.parametrize("run", ["run 2", ""])
 def test_after_a_start_a_row_has_what_was_known_of_its_run(db, run):
     """The last moment of that run, and the time that was known before it; nothing is known of a run without a name."""

@@ -1,5 +1,7 @@
 """States that are missing, late or of another boot: what is waited for, and what is believed meanwhile."""
 
+import json
+
 import pytest
 
 from support.latwin.states import emitted, rule
@@ -7,6 +9,7 @@ from support.latwin.steps import at, on, stepped, watermark_of, whole
 from whenabouts_cloud.frontier.boots import MAX_BOOTS, BootWatermarks
 from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.latwin.shard.shard import LatwinShard
+from whenabouts_protocol.group_state import EARLIER
 
 
 def test_a_missing_state_is_waited_for_by_delay_and_then_given_up():
@@ -97,6 +100,20 @@ def test_a_later_boot_does_not_show_that_a_state_went_on():
     assert whole(job, rows, killed) == []
     assert emitted(stepped(again, job, [], watermark_of(g1=40))) == {(0, 0)}, "the boot itself said so"
     assert emitted(whole(job, rows, [*killed, *watermark_of(g1=40)])) == {(0, 0)}
+
+
+def test_watermarks_of_the_boot_that_stored_a_state_of_an_earlier_start_do_not_show_that_it_went_on():
+    """g1's state waited for UTC and was stored by the next start, under its own boot; its end was never stored."""
+    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")
+    rows = [on(1, 0, 5), on(0, 0, 20)]
+    rows[0]["attrs"] = json.dumps(json.loads(rows[0]["attrs"]) | {EARLIER: True})
+    shard = LatwinShard(job)
+    assert stepped(shard, job, rows, watermark_of(g0=300, g1=300)) == []
+    again = LatwinShard(job)
+    again.restore(shard.snapshot())
+    assert stepped(again, job, [], watermark_of(g0=900, g1=900)) == []
+    assert whole(job, rows, watermark_of(g0=300, g1=300)) == []
+    assert emitted(whole(job, [*rows, on(1, 1, 250, False)], watermark_of(g0=300, g1=300))) == {(0, 0)}
 
 
 def test_a_state_that_a_full_spool_refused_ends_the_one_before():

@@ -29,6 +29,7 @@ REPORT = pa.schema(
         *landing.of(*IDENTITY),
         ("process", pa.int16()),
         ("is_heartbeat", pa.bool_()),
+        ("is_earlier", pa.bool_()),
         ("clock", pa.list_(pa.int64())),
         ("t_min", pa.int64()),
         ("t_max", pa.int64()),
@@ -43,7 +44,8 @@ COLUMNS = (*IDENTITY, "stream", "kind", "value", "attrs", "t_min", "t_max", "vcl
 class Report(NamedTuple):
     """A state that began between lo and hi (shifted by OFFSET), or a clock heartbeat: state `number` was still on then.
 
-    `clock` is that of the view. A stamp that is not a time has lo -FURTHEST_US and hi FURTHEST_US.
+    `clock` is that of the view. is_earlier: of an earlier start than its boot says.
+    A stamp that is not a time has lo -FURTHEST_US and hi FURTHEST_US.
     """
 
     slot: int
@@ -57,6 +59,7 @@ class Report(NamedTuple):
     t_min: int
     t_max: int
     values: tuple[Scalar, ...]
+    is_earlier: bool = False
 
     @property
     def timed(self) -> bool:
@@ -89,6 +92,7 @@ class _Content(NamedTuple):
     view: int
     process: int
     is_heartbeat: bool
+    is_earlier: bool
     in_rule: bool
     values: dict[int, str]
 
@@ -134,8 +138,8 @@ def reports_of(rule: LatwinRule, readings: pa.Table) -> tuple[pa.Table, int]:
             continue
         for slot in slots if state.in_rule else ():
             rows.append((
-                state.group, state.view, slot, site, gateway, boot, seq, state.process, state.is_heartbeat, clock,
-                t_min, t_max, state.values[slot],
+                state.group, state.view, slot, site, gateway, boot, seq, state.process, state.is_heartbeat,
+                state.is_earlier, clock, t_min, t_max, state.values[slot],
             ))  # fmt: skip
     filled = list(zip(*rows, strict=True)) or [()] * len(REPORT)
     return pa.table(dict(zip(REPORT.names, filled, strict=True)), schema=REPORT), wrong
@@ -146,13 +150,17 @@ def rows_of(rule: LatwinRule, reports: pa.Table) -> Iterator[tuple[Source, Repor
     offsets = [stream.offset_us for stream in rule.streams]
     known: dict[str, tuple[Scalar, ...]] = {}
     for row in zip(*(_plain(reports[name]) for name in REPORT.names), strict=True):
-        group, view, slot, site, gateway, boot, seq, process, is_heartbeat, clock, t_min, t_max, values = row
+        group, view, slot, site, gateway, boot, seq, process, is_heartbeat, is_earlier, clock, t_min, t_max, values = (
+            row
+        )
         kept = known.get(values)
         if kept is None:
             kept = known[values] = tuple(json.loads(values))
         timed = -FURTHEST_US < t_min <= t_max < FURTHEST_US
         lo, hi = (t_min + offsets[slot], t_max + offsets[slot]) if timed else (-FURTHEST_US, FURTHEST_US)
-        report = Report(slot, clock[process], tuple(clock), lo, hi, is_heartbeat, boot, seq, t_min, t_max, kept)
+        report = Report(
+            slot, clock[process], tuple(clock), lo, hi, is_heartbeat, boot, seq, t_min, t_max, kept, is_earlier
+        )
         yield Source(group, view, site, gateway, process), report
 
 
@@ -174,7 +182,8 @@ def _parsed_content(
     values = {
         slot: json.dumps([_scalar(state.values.get(value.name)) for value in read]) for slot, read in columns.items()
     }
-    return _Content(state.group, state.view, state.process, state.is_heartbeat, rule.covers(state.group), values)
+    in_rule = rule.covers(state.group)
+    return _Content(state.group, state.view, state.process, state.is_heartbeat, state.is_earlier, in_rule, values)
 
 
 def _scalar(value: Any) -> Scalar:

@@ -54,7 +54,7 @@ class View:
         self._given_up: list[list[list[int]]] = [[] for _ in range(n)]  # the latest gaps: first and last state
         self._ends: list[list[int]] = [
             [] for _ in range(n)
-        ]  # boot and seq of the first report, its hi, boot and seq of the last
+        ]  # boot and seq of the first report, its hi, boot and seq of the last, 1 if that is of an earlier start
         self._left_us = [FURTHEST_US] * n
         self._now_us = NEVER_US
         self._early: dict[Occurrence, None] = {}
@@ -81,10 +81,11 @@ class View:
         self._waiting[slot][report.seq] = report
         self.newest_us = max(self.newest_us, report.hi if report.timed else NEVER_US)
         place, ends = [report.boot, report.seq], self._ends[slot]
+        last = [*place, int(report.is_earlier)]
         if not ends:
-            self._ends[slot] = [*place, report.hi, *place]
+            self._ends[slot] = [*place, report.hi, *last]
         else:
-            self._ends[slot] = [*(ends[:3] if ends[:2] < place else [*place, report.hi]), *max(ends[3:], place)]
+            self._ends[slot] = [*(ends[:3] if ends[:2] < place else [*place, report.hi]), *max(ends[3:], last)]
 
     def note_other_view(self, source: Source, report: Report, other: "View") -> None:
         """Notes a gateway's report in another view: it left this view for that one, or that one for this."""
@@ -92,7 +93,7 @@ class View:
             ends = self._ends[slot]
             if name != source.name or not ends:
                 continue
-            if ends[3:] < [report.boot, report.seq]:
+            if ends[3:5] < [report.boot, report.seq]:
                 self._left_us[slot] = min(self._left_us[slot], report.hi)
             elif ends[:2] > [report.boot, report.seq] and other.names[report.slot] == name:
                 other._left_us[report.slot] = min(other._left_us[report.slot], ends[2])
@@ -257,7 +258,8 @@ class View:
         ahead = _EarliestPending(order, len(self.names))
 
         def lasted(slot: int, us: int, start_us: int) -> bool:
-            watermark = watermarks.boot_us(self.names[slot], self._ends[slot][3])
+            boot, _, is_earlier = self._ends[slot][3:]
+            watermark = None if is_earlier else watermarks.boot_us(self.names[slot], boot)
             if watermark is None or watermark + self._offsets_us[slot] < us:
                 return False
             lo, hi = ahead.least(slot)

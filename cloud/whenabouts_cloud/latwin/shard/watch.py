@@ -270,5 +270,5 @@ def _window_state(
 
 def report_of(row: Any) -> Report:
     """A report from JSON values."""
-    slot, number, clock, lo, hi, is_heartbeat, boot, seq, t_min, t_max, values = row
-    return Report(slot, number, tuple(clock), lo, hi, is_heartbeat, boot, seq, t_min, t_max, tuple(values))
+    slot, number, clock, lo, hi, is_heartbeat, boot, seq, t_min, t_max, values, is_earlier = row
+    return Report(slot, number, tuple(clock), lo, hi, is_heartbeat, boot, seq, t_min, t_max, tuple(values), is_earlier)
