@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.landing.files import DAMAGE, RANGES_KEY, DamagedFileError, numbers_in
+from whenabouts_cloud.landing.files import RANGES_KEY, DamagedFileError, numbers_in, read_footer
 from whenabouts_cloud.landing.history import Piece
 from whenabouts_cloud.landing.layout import (
     AHEAD,
@@ -96,10 +96,12 @@ def compact(landing: Store, now_ns: int, grace_ns: int, advance: Callable[[int],
                 done = done._replace(deleted=done.deleted + 1)
             waiting = old != set(gone.values())
             visible = [one for one in files if one not in gone]
-            for merge in merges(kind, hour, visible, functools.partial(_rows, store, kind, hour)):
+            unreadable = list[str]()
+            for merge in merges(kind, hour, visible, functools.partial(_rows, store, kind, hour, unreadable)):
                 done = _merged(store, merge, done)
                 waiting = True
                 advance(len(merge.files))
+            done = done._replace(unreadable=(*done.unreadable, *unreadable))
             if waiting:
                 unfinished = min(unfinished, hour)
         if unfinished > since:
@@ -234,14 +236,15 @@ def _piece(kind: str, hour: str, one: Numbers) -> Piece:
     return Piece(path_of(kind, hour, one), kind, hour, one.first - 1, one.last, one.first < one.last)
 
 
-def _rows(store: Store, kind: str, hour: str, one: Numbers) -> int | None:
-    """Readings in a file, 1 for frontiers; None if it cannot be read."""
+def _rows(store: Store, kind: str, hour: str, unreadable: list[str], one: Numbers) -> int | None:
+    """Readings in a file, 1 for frontiers; None, and what is wrong, if it cannot be read or differs from its checksum."""
     if kind == FRONTIER:
         return 1
+    path = path_of(kind, hour, one)
     try:
-        with store.open(path_of(kind, hour, one)) as file:
-            return int(pq.ParquetFile(file).metadata.num_rows)
-    except DAMAGE:
+        return read_footer(store, path).rows
+    except DamagedFileError as error:
+        unreadable.append(f"{path}: {error}")
         return None
 
 

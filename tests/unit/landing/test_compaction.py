@@ -203,6 +203,18 @@ def test_a_damaged_file_stays_as_it_is_and_is_named(tmp_path):
     assert names == ["part-00000001-00000003.parquet", "part-00000004.parquet", "part-00000005-00000007.parquet"]
 
 
+def test_a_file_whose_footer_differs_from_its_checksum_is_not_merged(tmp_path):
+    """Jobs leave it out; merged, its readings would come back, perhaps altered, under whole checksums."""
+    store = ingested(tmp_path, hours=2, each=7)
+    path = sorted(tmp_path.glob("hour=*/part-*.parquet"))[3]
+    path.write_bytes(path.read_bytes().replace(b"vclock", b"vclocj"))
+    [text] = compact(store, later(), 0).unreadable
+    assert text.startswith(f"{path.relative_to(tmp_path)}: found no whole Parquet file (its footer differs")
+    compact(store, later(), 0)
+    names = sorted(one.name for one in path.parent.iterdir())
+    assert names == ["part-00000001-00000003.parquet", "part-00000004.parquet", "part-00000005-00000007.parquet"]
+
+
 def test_large_hours_become_several_files(tmp_path, monkeypatch):
     """A merged file is sorted in memory: it has a limited number of readings."""
     monkeypatch.setattr(compaction, "MOST_ROWS", 7)

@@ -16,14 +16,18 @@ RETRIED_US = 1_700_000
 WRITES = 4  # that are waited for then
 
 
-def well_spans(lives: Spans, faults: Iterable[Fault], clock: ClockPlan, disk_s: float = 0.0) -> Spans:
+def well_spans(
+    lives: Spans, faults: Iterable[Fault], clock: ClockPlan, disk_s: float = 0.0, has_small_batches: bool = False
+) -> Spans:
     """The spans of lives without those of faults of its machine. All in us since 1970 UTC; faults since the begin.
 
-    disk_s: the most that the disk makes others wait while it is not slow.
+    disk_s: the most that the disk makes others wait while it is not slow. has_small_batches: each write stores a few readings.
     """
     faults = list(faults)
     stored_us = RETRIED_US + int(WRITES * disk_s * SECOND_US)
-    return [span for life in lives for span in _well(life, faults, clock, stored_us)]
+    backlog_us = BACKLOGS_US["slow_disk"] if has_small_batches and disk_s else 0
+    ended = [[begin, end - backlog_us] for begin, end in lives]
+    return [span for life in ended for span in _well(life, faults, clock, stored_us)]
 
 
 def _well(life: Sequence[int], faults: Iterable[Fault], clock: ClockPlan, stored_us: int) -> Spans:

@@ -27,7 +27,7 @@ def lives_of(gateways: Gateways, schedule: Schedule) -> dict[str, Spans]:
     lives = {}
     for name, one in gateways.items():
         faults = [fault for fault in schedule.faults if fault.target == name]
-        spans = well_spans(one.lives, faults, one.plan.clock, one.plan.disk_s)
+        spans = well_spans(one.lives, faults, one.plan.clock, one.plan.disk_s, schedule.most_in_batch > 0)
         lives.update({reader: spans for reader, _ in one.plan.readers})
     return lives
 
