@@ -21,7 +21,7 @@ def well_spans(
 ) -> Spans:
     """The spans of lives without those of faults of its machine. All in us since 1970 UTC; faults since the begin.
 
-    disk_s: the most that the disk makes others wait while it is not slow. has_small_batches: each write stores a few readings.
+    disk_s: the most that the disk makes others wait while it is not slow. has_small_batches: a write stores few readings.
     """
     faults = list(faults)
     stored_us = RETRIED_US + int(WRITES * disk_s * SECOND_US)
