@@ -135,7 +135,7 @@ class WaitingRows:
 def _read(site: str, gateway: str, window_us: tuple[int, int], kept: Kept, text: str) -> PendingReading:
     """The reading of a row, with an unbounded stamp. Raises ValueError or a similar error for other text."""
     fields = json.loads(text)
-    vclock, view = tuple(fields.pop("vclock")), int(fields.pop("view"))
+    vclock, view = tuple(fields.pop("vclock")), int(fields.pop("view", 0))
     one = PendingReading(earliest_us=window_us[0], latest_us=window_us[1], **fields)
     one.site, one.gateway, one.vclock, one.view, one.kept = site, gateway, vclock, view, kept
     if one.kind == KIND:
