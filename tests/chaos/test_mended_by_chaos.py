@@ -145,6 +145,7 @@ def _reading() -> Reading:
         pytest.param(9445, id="a repair moved dead letters away for the line that a power cut had left incomplete"),
         pytest.param(20230, id="a start vouched for a state of the start before, which it had stored itself"),
         pytest.param(21289, id="a file that jobs had left out came back in a merged one"),
+        pytest.param(24034, id="a start got a lower number than the one before, and its readings were not sent"),
         pytest.param(445, id="a repair said nothing of a column whose name was damaged"),
     ],
 )

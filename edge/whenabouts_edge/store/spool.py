@@ -339,9 +339,13 @@ def _check_kind(db: sqlite3.Connection, path: Path) -> None:
 
 
 def _begin_boot(db: sqlite3.Connection) -> int:
+    """The next boot: above those of all messages too, as a damaged counter may be too low, and messages go out in order."""
     with db:
+        latest: int = db.execute("SELECT coalesce(max(boot), 0) FROM message").fetchone()[0]
         count = db.execute(
-            "INSERT INTO counter VALUES ('boot', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value"
+            "INSERT INTO counter VALUES ('boot', ?1 + 1) ON CONFLICT (name) "
+            "DO UPDATE SET value = max(value, ?1) + 1 RETURNING value",
+            (latest >> BOOT_RANDOM_BITS,),
         ).fetchone()[0]
     if type(count) is not int or not 0 < count < 1 << BOOT_COUNT_BITS:
         raise sqlite3.DatabaseError(f"damaged: boot counter {count!r}")

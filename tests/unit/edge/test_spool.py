@@ -62,6 +62,22 @@ def test_lost_file_does_not_bring_old_identities_back(tmp_path):
     assert len(boots) == 5
 
 
+@pytest.mark.parametrize("damage", ["UPDATE counter SET value = 0", "DELETE FROM counter"])
+def test_a_start_is_above_all_messages_also_if_the_counter_was_set_back(tmp_path, damage):
+    """Messages go out by boot: those of a lower one would wait behind what was sent before."""
+    for _ in range(3):
+        spool = opened(tmp_path)
+        spool.append(several(["k"]))
+        spool.close()
+    with sqlite3.connect(tmp_path / "spool.sqlite") as database:
+        database.execute(damage)
+    database.close()
+    spool = opened(tmp_path)
+    assert spool.boot >> BOOT_RANDOM_BITS == 4
+    spool.close()
+    assert opened(tmp_path).boot >> BOOT_RANDOM_BITS == 5
+
+
 def test_reading_that_cannot_be_sent_uses_no_number(tmp_path):
     """One of another origin, which no message holds beside others, leaves the spool as it was."""
     spool = opened(tmp_path)
