@@ -8,6 +8,7 @@ from whenabouts_sim.chaos.checks.clocks.told_states import broken_reports
 from whenabouts_sim.chaos.checks.clocks.vector_clocks import broken_clocks
 from whenabouts_sim.chaos.checks.gateways.derived import broken_derived
 from whenabouts_sim.chaos.checks.gateways.ports import broken_ports, shut_spans
+from whenabouts_sim.chaos.checks.gateways.states import broken_states
 from whenabouts_sim.chaos.checks.gateways.visits import broken_visits
 from whenabouts_sim.chaos.checks.landed import Landed
 from whenabouts_sim.chaos.checks.laws import Broken
@@ -68,6 +69,7 @@ def broken_gateways(
         ("knowledge", broken_reports(schedule, landed, lives, heard.links, end_us)),
         ("clock states", broken_clock_states(plans, schedule.sightings, landed, lives)),
         ("derived", broken_derived(plans, landed, lives, rotten)),
+        ("states", broken_states(grouped, reported, landed, rotten)),
         ("visits", broken_visits(grouped, seen, reported, landed, lives, rotten, shut)),
     ):
         yield from (Broken(law, text) for text in texts)

@@ -41,7 +41,7 @@ def broken_visits(
     for site, gateway in gateways:
         reader, stream = badge_of(gateway), presence_stream(badge_of(gateway))
         times = sorted(EPOCH_US + one.true_us for one in reported if one.reader == reader)
-        ends = _ends(sorted(EPOCH_US + one.true_us for one in seen if one.reader == reader))
+        ends = ends_of(sorted(EPOCH_US + one.true_us for one in seen if one.reader == reader))
         told = [one for one in landed.readings if one.stream == stream]
         reads = [one for one in landed.readings if one.stream == f"{reader}/tags"]
         visits = [one for one in told if one.kind != "gap"]
@@ -54,7 +54,7 @@ def broken_visits(
                 yield from _missing(stream, _pauses(times, reads, shut.get(reader, ())), visits, lives[reader])
 
 
-def _ends(times: Sequence[int]) -> list[int]:
+def ends_of(times: Sequence[int]) -> list[int]:
     """The sightings before a pause, and the last."""
     return [one for one, following in pairwise(times) if following - one > LEAVE_US] + list(times[-1:])
 

@@ -1,0 +1,51 @@
+"""The law of local states: the stamp of a state in which a badge has left holds the moment at which it had.
+
+A badge has left LEAVE_MS after its last read. First states of a view begin where their gateway is certain, and have no
+such moment.
+"""
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
+
+from whenabouts_protocol.group_state import HEARTBEAT, KIND, PROCESS, VIEW
+from whenabouts_sim.chaos.checks.gateways.visits import LEAVE_US, SURELY_US, ends_of
+from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
+from whenabouts_sim.chaos.parts.gateway_part import badge_of
+from whenabouts_sim.chaos.parts.job_rules import STATE, state_stream
+from whenabouts_sim.world.clocks import EPOCH_US
+from whenabouts_sim.world.world import Sighting
+
+SLEWED_US = SURELY_US - LEAVE_US  # a gateway's clock may be slewed by a twelfth
+State = tuple[int, int, LandedReading, bool | None]
+"""View, number, reading, and whether the badge was there."""
+
+
+def broken_states(
+    gateways: Sequence[tuple[str, str]],
+    reported: Sequence[Sighting],
+    landed: Landed,
+    rotten: Collection[tuple[str, ...]],
+) -> Iterator[str]:
+    """States that end a presence at another time. gateways: site and name, each with a badge on a reader of its own.
+    reported: what readers could tell. rotten: gateways that may have forgotten what they sent.
+    """
+    for site, gateway in gateways:
+        if (site, gateway) in rotten:
+            continue
+        ends = ends_of(sorted(EPOCH_US + one.true_us for one in reported if one.reader == badge_of(gateway)))
+        own = [one for one in landed.readings if (one.site, one.gateway) == (site, gateway)]
+        for before, after in pairwise(sorted(_states(own, gateway))):
+            follows = before[:2] == (after[0], after[1] - 1)
+            if follows and before[3] is True and after[3] is False:
+                one = after[2]
+                if not any(one.t_min - SLEWED_US <= end_us + LEAVE_US <= one.t_max + SLEWED_US for end_us in ends):
+                    yield f"the state {one.identity} in [{one.t_min}, {one.t_max}] begins when no badge had left"
+
+
+def _states(readings: Sequence[LandedReading], gateway: str) -> Iterator[State]:
+    for one in readings:
+        if one.kind == KIND and one.stream == state_stream(gateway):
+            attrs = json.loads(one.attrs or "{}")
+            if not attrs.get(HEARTBEAT):
+                yield attrs[VIEW], (one.vclock or [])[attrs[PROCESS]], one, attrs.get(STATE)

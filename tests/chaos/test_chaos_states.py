@@ -1,0 +1,49 @@
+"""The law of local states: when a badge had left is judged by when its reader truly saw it last."""
+
+import json
+
+from whenabouts_protocol.group_state import attrs_of
+from whenabouts_sim.chaos.checks.gateways.states import broken_states
+from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
+from whenabouts_sim.chaos.parts.gateway_part import LEAVE_MS
+from whenabouts_sim.chaos.parts.job_rules import STATE
+from whenabouts_sim.chaos.parts.landing_files import FileId
+from whenabouts_sim.world.clocks import EPOCH_US
+from whenabouts_sim.world.world import Sighting
+
+MS = 1000
+SEEN = [Sighting(at * MS, "badge1", at, "BA") for at in (2000, 2060, 2120, 5000)]
+LEFT_MS = 2120 + LEAVE_MS
+
+
+def state(number, begin_ms, end_ms, present, view=7):
+    attrs = attrs_of("staff", view, 0, {} if present is None else {STATE: present}, is_heartbeat=present is None)
+    return LandedReading(
+        FileId(0, 1), "hall", "gw-1", 7, number, "gw-1/state", "state", None,
+        EPOCH_US + begin_ms * MS, EPOCH_US + end_ms * MS, None, json.dumps(attrs), (number, 0),
+    )  # fmt: skip
+
+
+def broken(*states, rotten=()):
+    return list(broken_states([("hall", "gw-1")], SEEN, Landed([*states], []), rotten))
+
+
+THERE = state(1, 1990, 2010, present=True)
+
+
+def test_a_state_without_the_badge_begins_when_it_has_left():
+    """Its gateway's clock may be slewed by a twelfth; a stamp around another time, as after twice as long, is told."""
+    assert broken(THERE, state(2, LEFT_MS - 10, LEFT_MS + 10, present=False)) == []
+    assert broken(THERE, state(2, LEFT_MS + 50, LEFT_MS + 60, present=False)) == []
+    [text] = broken(THERE, state(2, LEFT_MS + LEAVE_MS - 10, LEFT_MS + LEAVE_MS + 10, present=False))
+    assert "begins when no badge had left" in text
+
+
+def test_only_a_change_within_a_view_is_judged():
+    """The first state of a view, one after a state that is missing, a clock heartbeat, a gateway with a damaged spool."""
+    wrong = state(2, 9000, 9010, present=False)
+    assert broken(wrong) == broken(THERE, wrong._replace(vclock=(3, 0))) == []
+    assert broken(THERE, state(2, 9000, 9010, present=False, view=8)) == []
+    assert broken(THERE, state(2, 9000, 9010, present=None)) == []
+    assert broken(THERE, wrong, rotten={("hall", "gw-1")}) == []
+    assert len(broken(THERE, wrong)) == 1
