@@ -16,6 +16,7 @@ PART_BETWEEN, PART_CHOSEN = 0.3, 0.5  # of rules of pairs: limits on both sides,
 PART_SHORT, PART_PATTERN = 0.3, 0.5  # of rules of matches: a window of some ms, another pattern
 PART_AT_ONCE = 0.3  # of rules of matches: emitted on arrival
 PART_OWNED = 0.15  # of streams: with an owner
+PART_IMPATIENT = 0.5  # of rules of other pairs than all: with a DELAY that many readings miss
 PART_POSSIBLY = 0.3  # of rules of a group
 PART_RETURNING = 0.4  # of schedules: with goods that pass several times
 BETWEEN_MS = ((0, 2000), (-300, 1000), (200, 1500), (-1000, -100))
@@ -42,6 +43,19 @@ def with_owners(
 ) -> tuple[RulePlan, ...]:
     """The rules, of which some take one site's or gateway's readings alone. owners: the gateways that have each stream."""
     return tuple(_owned(chance, one, owners) for one in rules)
+
+
+def with_impatience(chance: Random, rules: Iterable[RulePlan]) -> tuple[RulePlan, ...]:
+    """The rules, of which some of outer and best pairs wait for nobody: partners come late for what was decided."""
+    return tuple(_impatient(chance, one) for one in rules)
+
+
+def _impatient(chance: Random, plan: RulePlan) -> RulePlan:
+    if not plan.form.choice or chance.random() >= PART_IMPATIENT:
+        return plan
+    streams = plan.form.streams or (StreamForm(plan.delay_ms),) * len(SIDES)
+    quick = tuple(one._replace(delay_ms=chance.choice((0, 50))) for one in streams)
+    return replace(plan, form=plan.form._replace(streams=quick))
 
 
 def _owned(chance: Random, plan: RulePlan, owners: Mapping[str, Sequence[Owner]]) -> RulePlan:
