@@ -146,6 +146,7 @@ def _reading() -> Reading:
         pytest.param(20230, id="a start vouched for a state of the start before, which it had stored itself"),
         pytest.param(21289, id="a file that jobs had left out came back in a merged one"),
         pytest.param(24034, id="a start got a lower number than the one before, and its readings were not sent"),
+        pytest.param(30941, id="a badge that was read before the first clear moment counted as there for too long"),
         pytest.param(445, id="a repair said nothing of a column whose name was damaged"),
     ],
 )

@@ -57,8 +57,10 @@ class Detection:
     def advance(self, clear_us: int) -> "list[tuple[int, int, dict[str, bool]]]":
         """The states that certainly began before clear_us; every later reading must happen at clear_us or after."""
         if self.clear_us is None:
-            for condition in self._conditions:
-                condition.start(clear_us)
+            for condition in self._conditions:  # reads may have waited for the first moment that is clear
+                moments = [read[0] for read in self._waiting if read[2] is condition]
+                moments.append(clear_us)
+                condition.start(min(moments))
         elif clear_us < self.clear_us:
             clear_us = self.clear_us
         self.clear_us = clear_us

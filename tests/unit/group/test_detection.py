@@ -12,6 +12,17 @@ def two(leave_us=1000):
     return detection
 
 
+def test_reads_that_waited_for_the_first_clear_moment_count_from_when_they_happened():
+    """Another port was slow to report: a may have left from 1010 on, long before the moment that is clear at first.
+
+    a   [10..20]      leave [1010..1020]      first clear moment: 5000
+    """
+    detection = Detection([Presence("a", "tags", "A", 1, 1000), Presence("b", "tags", "B", 1, 1000)])
+    detection.observe("tags", "A", None, {}, 10, 20)
+    assert detection.advance(5000) == [(10, 20, {"a": True}), (1010, 1020, {"a": False})]
+    assert detection.sure_until() == 5000
+
+
 def test_changes_that_are_apart_begin_a_state_each():
     """For any order in which their readings come.
 
