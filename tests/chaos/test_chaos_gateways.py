@@ -19,7 +19,9 @@ def gateways(lost=(), wrong=(), what="opened"):
         f"{plan.site}/{plan.name}": SimpleNamespace(
             plan=plan, lives=[list(LIFE)], wrong_times=list(wrong),
             lines={
-                name: SimpleNamespace(lost={one for one in lost if one.reader == name}, history=[Happened(EPOCH_US, what)])
+                name: SimpleNamespace(
+                    lost={one for one in lost if one.reader == name}, damaged=set(), history=[Happened(EPOCH_US, what)]
+                )
                 for name, _ in plan.readers
             },
         )
