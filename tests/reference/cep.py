@@ -262,7 +262,8 @@ def emitted_sure(case: Case) -> dict[Row, int]:
     """
     matches = candidates(case.plan, case.events, accepted(case))
     kept = {m.row: m for m in matches if not m.violators}
-    wait = 0 if case.plan.skip == "none" else case.plan.window + case.plan.longest
+    is_open = any(not n.right for v in case.plan.alternatives for n in v.negations)
+    wait = case.plan.window + case.plan.longest * (2 if is_open else 1)
     emitted, every = {}, moments(case)
     for row in _selected(case, list(kept.values())):
         match = kept[row]

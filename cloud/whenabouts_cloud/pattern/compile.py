@@ -59,6 +59,11 @@ def alternative_shapes(pattern: PatternParts) -> list[tuple[Shape, tuple[int, ..
             f"found more than {MAX_ALTERNATIVES} alternatives, expected no more: "
             f"with {pattern.select.upper()} each order of an AND is one"
         )
+    if len(ordered) > len(unordered) and pattern.mode in ("possible", "over"):
+        raise ValueError(
+            f"found {pattern.select.upper()} with an AND in {pattern.mode.upper()}, expected CERTAIN or CAUSAL: the same "
+            "events may come in several orders, and each order would be a match"
+        )
     return ordered
 
 

@@ -62,6 +62,19 @@ def test_after_match_skip_applies_to_the_final_matches(case):
     check_sure(make("sure"), engine.restore, case)
 
 
+@pytest.mark.parametrize("advances", [(9, 10, 11), (10, 11), (9, 11)])
+def test_a_skip_waits_for_the_gap_behind_a_match_that_begins_earlier(advances):
+    """The first begins before the second and ends behind it, so the gap behind it is known one tick later."""
+    behind = Negation(2, left=0b10, right=0)
+    classes = tuple(EventClass(frozenset({code})) for code in range(3))
+    alternative = Alternative((0, 1), (0, 1), (0, 1), (behind,))
+    plan = Plan(classes, (alternative,), 2, window=3, skip="past_last", longest=5)
+    events = (Event(0, 0, 0, 2), Event(0, 0, 1, 1), Event(1, 0, 3, 3))
+    case = Case(plan, 3, events, k=9, advances=tuple((len(events), at) for at in advances))
+    assert definition.emitted_sure(case).keys() == {(0, 2)}
+    check_sure(make("sure"), engine.restore, case)
+
+
 @given(cases(), st.randoms(use_true_random=False))
 @settings(max_examples=examples(150), deadline=None)
 def test_detect_gives_the_same_in_any_order(case, random):

@@ -386,6 +386,38 @@ def test_the_first_of_each_identity_is_kept_however_far_the_numbers_lie_apart(fa
     assert first_of_each(group, number, 50).tolist() == first
 
 
+@pytest.mark.parametrize(
+    ("pattern", "rows"),
+    [
+        ("SEQ(shelf a, !till c, exit e) WITHIN 100 ms PER key POSSIBLE", [("shelf/1", 0, 0), ("exit/tags", 90, 140)]),
+        ("SEQ(shelf a, !till c, exit e) WITHIN 100 ms PER key OVER 5 %", [("shelf/1", 0, 0), ("exit/tags", 90, 140)]),
+        ("AND(shelf a, exit e) WITHIN 100 ms PER key SKIP TO NEXT", [("exit/tags", 0, 0), ("shelf/1", 100, 100)]),
+    ],
+)
+def test_a_match_that_waits_keeps_its_events_however_long(pattern, rows):
+    """The gap ends with the longest stamp behind exit, or the match that begins with shelf may not be the first."""
+    assert results_by_the_ms(rule(pattern, length="50 ms"), rows, 1) == 1
+
+
+def test_a_gap_between_true_times_is_known_whenever_the_job_runs():
+    """Shelf and exit happened at the ends of their stamps that are further apart than the window, and till in between."""
+    rows = [("shelf/1", 0, 50), ("till/tags", 0, 1), ("exit/tags", 150, 200)]
+    job = rule("SEQ(shelf a, !till c, exit e) WITHIN 100 ms PER key CAUSAL", length="50 ms")
+    assert [results_by_the_ms(job, rows, every_ms) for every_ms in (1, 7, 1000)] == [0, 0, 0]
+
+
+def results_by_the_ms(job, rows, every_ms):
+    """Number of matches of readings (stream, begin, end in ms) of one gateway, its watermark raised so far in each step."""
+    readings = [
+        reading("g0", n, stream, "k", EPOCH_US + a * MS, EPOCH_US + b * MS) for n, (stream, a, b) in enumerate(rows)
+    ]
+    begin_ms, shard = max(b for *_, b in rows), CepShard(job)
+    steps = [shard.step({"events": events_table(job, readings)}, watermarks(job, EPOCH_US + begin_ms * MS))]
+    for us in range(begin_ms + 1, begin_ms + 300 + 2 * every_ms, every_ms):
+        steps.append(shard.step({"events": events_table(job, [])}, watermarks(job, EPOCH_US + us * MS)))
+    return sum(step.results.num_rows for step in steps)
+
+
 def test_identities_are_found_by_number_after_some_are_forgotten_and_a_restart():
     """Keys keep their numbers while they have events; names are those of the readings."""
     job = rule("across")

@@ -55,12 +55,17 @@ class Compiled:
     longest: int
 
 
-def hold_of(plans: Iterable[Plan]) -> int:
+def hold_of(plans: Iterable[Plan], longest: int) -> int:
     """Ticks that events are stored behind the frontier: the widest window, counted twice for a plan with a leading negation.
 
-    Twice, so that the gap before the matches that an event late by at most a window would have added is still stored.
+    Twice, so that the gap before the matches that an event late by at most a window would have added is still stored. CAUSAL
+    adds the longest stamp: the window is between stamps, so true times in a gap may be further from its end.
     """
-    return max((plan.window * (2 if _has_leading_negation(plan) else 1) for plan in plans), default=0)
+    return max((_hold(plan, longest) for plan in plans), default=0)
+
+
+def _hold(plan: Plan, longest: int) -> int:
+    return plan.window * (2 if _has_leading_negation(plan) else 1) + (longest if plan.mode == "causal" else 0)
 
 
 def _has_leading_negation(plan: Plan) -> bool:
@@ -126,6 +131,8 @@ def compile_plans(
         conditions=_table(ConditionRow, tables.conditions), steps=_table(StepRow, tables.steps),
         step_values=np.array(tables.step_values, np.float64),
     )  # fmt: skip
+    if longest is None:
+        longest = max((plan.longest for plan in numbered.values()), default=0)
     needed = dict.fromkeys(name for plan in numbered.values() for name in plan.attributes if name not in STAMPS)
     return Compiled(
         program=program, plans=numbered, kinds=tuple(tables.classes), attributes=tuple(tables.attributes),
@@ -133,8 +140,7 @@ def compile_plans(
         alternatives=[(number, place) for number, plan in numbered.items() for place in range(len(plan.alternatives))],
         width=max((plan.width for plan in numbered.values()), default=0),
         most=max((len(v.classes) for plan in numbered.values() for v in plan.alternatives), default=0),
-        classes=len(tables.classes), recent=bool(groups.groups), hold=hold_of(numbered.values()),
-        longest=max((plan.longest for plan in numbered.values()), default=0) if longest is None else longest,
+        classes=len(tables.classes), recent=bool(groups.groups), hold=hold_of(numbered.values(), longest), longest=longest,
     )  # fmt: skip
 
 

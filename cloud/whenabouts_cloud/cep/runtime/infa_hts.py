@@ -47,6 +47,7 @@ from whenabouts_cloud.cep.kernel.layout import (
     NEVER,
     NODE,
     PENDING,
+    PENDING_EVENTS,
     PER_FEED,
     POINT_WIDTH,
     STOPPED,
@@ -135,6 +136,13 @@ class Engine:
         if waiting >= WAITING_MATCHES:
             return f"waiting matches: found {waiting}, expected at most {WAITING_MATCHES}"
         return ""
+
+    def waiting_events(self) -> Array:
+        """Indices of the events of all complete matches that may still be emitted or retracted; others may be among them."""
+        rows = self.state.pending[: int(self.state.meta[META.pending_top])]
+        held = rows[rows[:, PENDING.node] >= 0, PENDING_EVENTS + 2 :: 3]
+        skips = (one.waiting[:, -one.width :].ravel() for one in self.candidates.skippers.values())
+        return np.concatenate([held.ravel(), *skips])
 
     @property
     def counters(self) -> dict[str, int]:
@@ -253,7 +261,7 @@ class Engine:
 
     def _fit(self) -> None:
         """Adapt tables and arrays to patterns added or removed, and to chains that have become equal."""
-        hold = hold_of(self.running.plans.values())
+        hold = hold_of(self.running.plans.values(), self.compiled.longest)
         settled = self.running.settle(self._past(hold)) if self.running.held else set()
         if self._fits and not settled:
             return

@@ -2,8 +2,8 @@
 
 Matches are ordered by (t, index) of their positives in the order of their places; of matches with the same events, the one
 with the earlier places comes first. To next: the first match of each first event remains. Past last: a match remains if it
-begins after the end of the last match of its key that remained. A match is decided once the frontier is past its first
-event's time plus window and longest stamp, since all matches that begin no later are final by then.
+begins after the end of the last match of its key that remained. A match is decided once all matches that begin no later are
+final (`_wait_of`).
 
 Either way at most one match of each first event remains, the least. So matches are sorted only by first event, and the least
 of each group is found in a scan. Cost: a sort of the matches of each call.
@@ -29,7 +29,7 @@ class Skipper:
     """
 
     def __init__(self, plan: Plan, longest: int) -> None:
-        self.wait = plan.window + longest
+        self.wait = _wait_of(plan, longest)
         self.past_last = plan.skip == "past_last"
         self.most, self.width = max(len(one.classes) for one in plan.alternatives), plan.width
         self.waiting: Array = np.empty((0, T + 2 * self.most + self.width), np.int64)
@@ -63,6 +63,19 @@ class Skipper:
             latest = np.append(ends[1:, KEY] != ends[:-1, KEY], True)
             self.past = ends[latest & (ends[:, END] + self.wait >= frontier)]
         return kept[:, T] + self.wait + 1, kept[:, T + 2 * self.most :], probability[remains]
+
+
+def _wait_of(plan: Plan, longest: int) -> int:
+    """Ticks behind the begin of a match's first event after which every match that begins no later is final.
+
+    CERTAIN: its other events end within the window, and what may lie between them comes at most one stamp later. A gap
+    behind them reaches the window further than the end of the first event, which is one more stamp. In another order the
+    window may be too short for some times of the events: the last can end two stamps later, and a gap before it one more.
+    """
+    negations = [negation for alternative in plan.alternatives for negation in alternative.negations]
+    if plan.mode != "certain":
+        return plan.window + longest * (3 if negations else 2)
+    return plan.window + longest * (2 if any(not negation.right for negation in negations) else 1)
 
 
 @compiled_noref

@@ -1,8 +1,8 @@
 """Identities of the events that an engine knows only by number, for all that may still be in a match, in few arrays.
 
 An event gets the number by which the engine counts it. Repeats, with the same identity (site, gateway, boot, seq) and type,
-get none. An event is forgotten when no event still to come can join it. A repeat that arrives after that is late by its
-gateway's watermark, so it does no harm.
+get none. An event is forgotten when no event still to come can join it and no match waits with it. A repeat that arrives
+after that is late by its gateway's watermark, so it does no harm.
 
 Keys have numbers as well, because an engine takes numbers and texts must not be confused. A key keeps its number while one
 of its events is stored. Gateways are numbered with their boot. Cost: 46 bytes an event; adding sorts old and new
@@ -112,10 +112,11 @@ class Identities:
         held: npt.NDArray[np.bool_] = np.isin(indices, self._columns["index"]) | (indices == -1)
         return held
 
-    def keep_from(self, t_max_us: int) -> None:
-        """Forget the events whose moved t_max is earlier, and the names that only they had."""
+    def keep_from(self, t_max_us: int, waiting: Ints | tuple[()] = ()) -> None:
+        """Forget the events whose moved t_max is earlier, and names that only they had; but not those numbered `waiting`."""
         types = self._columns["type"]
         keep = moved(self._rule, types, self._columns["t_max"]) >= t_max_us
+        keep[~keep] = np.isin(self._columns["index"][~keep], waiting)
         if keep.all():
             return
         self._columns = {name: column[keep] for name, column in self._columns.items()}

@@ -75,7 +75,7 @@ class CepShard:
         if frontier is not None:
             out = self._engine.advance(frontier)
             emitted += self._emitted(out)
-            self._stored.keep_from(frontier - self._plan.longest - self._plan.window)
+            self._stored.keep_from(frontier - self._plan.longest - self._plan.window, self._engine.waiting_events())
         self.counts["beyond_time"] += int(beyond.sum())
         none = RESULT.empty_table()
         late = late_rows(self._rule.name, pa.concat_tables([*side_output, late]))
