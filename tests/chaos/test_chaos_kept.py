@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from chaos.test_chaos_checks import SEEN
-from whenabouts_sim.chaos.checks.kept import Kept, broken_kept, kept_of
 from whenabouts_sim.chaos.checks.landed import Landed
+from whenabouts_sim.chaos.checks.rules.kept import Kept, broken_kept, kept_of
 from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, rule
 from whenabouts_sim.chaos.parts.landing_files import FileId
 from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS

@@ -6,7 +6,15 @@ from random import Random
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule
 from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, TOGETHER, rule
 from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, PLAIN, Form, RulePlan, StreamForm
-from whenabouts_sim.chaos.schedule.forms import BETWEEN_MS, CHOICES, PATTERNS, with_forms, with_returning_goods
+from whenabouts_sim.chaos.schedule.forms import (
+    BETWEEN_MS,
+    CHOICES,
+    OPTIONS,
+    PATTERNS,
+    with_forms,
+    with_options,
+    with_returning_goods,
+)
 from whenabouts_sim.chaos.schedule.schedule import draw
 from whenabouts_sim.world.world import Sighting
 
@@ -38,6 +46,15 @@ def test_every_form_is_a_rule():
             assert (one.condition.lo_us, one.condition.hi_us) == tuple(1000 * ms for ms in plan.form.between_ms)
         if isinstance(one, CepRule):
             assert one.pattern.window_us == 1000 * plan.distance_ms
+
+
+def test_every_option_of_matches_occurs_and_is_a_rule():
+    found = [one for seed in range(300) for one in with_options(Random(seed), with_forms(Random(seed), PLANS))]
+    assert {one.form.options for one in found} == {"", *OPTIONS}
+    for plan in found[1::3]:
+        one = rule(plan.name, plan.distance_ms, plan.percent, plan.delay_ms, form=plan.form)
+        assert isinstance(one, CepRule)
+        assert all(word in one.pattern.text() for word in plan.form.options.split())
 
 
 def test_a_stream_is_declared_as_its_form_says():

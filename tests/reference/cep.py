@@ -366,12 +366,14 @@ def _sequence(row: Row) -> list[int]:
 
 
 def _selected(case: Case, matches: list[Match]) -> list[Row]:
-    """The matches that the after-match skip leaves, in the order of their (t, index) from the first positive on.
+    """The matches that the after-match skip leaves, in the order of their (t, t_max, index) from the first positive on.
 
     Of the same events in different columns, as alternatives may have them, those in the earlier columns come first.
     """
     events, rows = case.events, {m.row for m in matches}
-    ordered = sorted(rows, key=lambda row: ([(events[i].t, i) for i in _sequence(row)], [i < 0 for i in row]))
+    ordered = sorted(
+        rows, key=lambda row: ([(events[i].t, events[i].t_max, i) for i in _sequence(row)], [i < 0 for i in row])
+    )
     if case.plan.skip == "none":
         return ordered
     kept: list[Row] = []

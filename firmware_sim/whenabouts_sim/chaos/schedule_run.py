@@ -17,7 +17,6 @@ from whenabouts_cloud.ingest.owners import Owners, read_owners
 from whenabouts_cloud.landing.layout import PART
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_sim.chaos.checks.gateways.gateways import broken_gateways, lives_of, reported_by
-from whenabouts_sim.chaos.checks.kept import broken_kept, kept_of
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, latest, newest_numbers, read_landing
 from whenabouts_sim.chaos.checks.landing.damage import broken_damage, broken_results_damage
 from whenabouts_sim.chaos.checks.landing.dead_letters import broken_dead_letters
@@ -35,6 +34,7 @@ from whenabouts_sim.chaos.checks.promises import broken_promises
 from whenabouts_sim.chaos.checks.result_rows import broken_rows
 from whenabouts_sim.chaos.checks.results import read_told
 from whenabouts_sim.chaos.checks.rules.definition import broken_results
+from whenabouts_sim.chaos.checks.rules.kept import broken_kept, kept_of
 from whenabouts_sim.chaos.checks.rules.possibly import broken_possibilities
 from whenabouts_sim.chaos.checks.together import broken_verdicts, presences
 from whenabouts_sim.chaos.disturbances import Disturbances

@@ -138,11 +138,13 @@ class Engine:
         return ""
 
     def waiting_events(self) -> Array:
-        """Indices of the events of all complete matches that may still be emitted or retracted; others may be among them."""
-        rows = self.state.pending[: int(self.state.meta[META.pending_top])]
-        held = rows[rows[:, PENDING.node] >= 0, PENDING_EVENTS + 2 :: 3]
-        skips = (one.waiting[:, -one.width :].ravel() for one in self.candidates.skippers.values())
-        return np.concatenate([held.ravel(), *skips])
+        """Indices of the events of all complete matches that may still be emitted or retracted, and -1 for empty places."""
+        c, rows = self.compiled, self.state.pending[: int(self.state.meta[META.pending_top])]
+        rows = rows[rows[:, PENDING.node] >= 0]
+        widths = np.array([len(c.plans[number].alternatives[place].classes) for number, place in c.alternatives])
+        is_filled = np.arange(c.most) < widths[rows[:, PENDING.alternative], None]
+        skips = (one.waiting[:, one.rows_from :].ravel() for one in self.candidates.skippers.values())
+        return np.concatenate([rows[:, PENDING_EVENTS + 2 :: 3][is_filled], *skips])
 
     @property
     def counters(self) -> dict[str, int]:

@@ -1,9 +1,9 @@
 """After-match skip: the choice of the final matches that remain, made when no earlier match can come any more.
 
-Matches are ordered by (t, index) of their positives in the order of their places; of matches with the same events, the one
-with the earlier places comes first. To next: the first match of each first event remains. Past last: a match remains if it
-begins after the end of the last match of its key that remained. A match is decided once all matches that begin no later are
-final (`_wait_of`).
+Matches are ordered by (t, t_max, index) of their positives in the order of their places, so the order of arrival decides
+only between equal stamps; of matches with the same events, the one with the earlier places comes first. To next: the first
+match of each first event remains. Past last: a match remains if it begins after the end of the last match of its key that
+remained. A match is decided once all matches that begin no later are final (`_wait_of`).
 
 Either way at most one match of each first event remains, the least. So matches are sorted only by first event, and the least
 of each group is found in a scan. Cost: a sort of the matches of each call.
@@ -17,8 +17,8 @@ from whenabouts_cloud.cep.kernel.layout import NEVER
 from whenabouts_cloud.jit import Array, compiled_noref
 from whenabouts_cloud.pattern.plan import Plan
 
-# Columns of a waiting match: key, t_max of its last positive, (t, index) of each positive in order, its row.
-KEY, END, T, INDEX = 0, 1, 2, 3
+# Columns of a waiting match: key, t_max of its last positive, (t, t_max, index) of each positive in order, its row.
+KEY, END, T, T_MAX, INDEX = 0, 1, 2, 3, 4
 
 
 class Skipper:
@@ -31,8 +31,8 @@ class Skipper:
     def __init__(self, plan: Plan, longest: int) -> None:
         self.wait = _wait_of(plan, longest)
         self.past_last = plan.skip == "past_last"
-        self.most, self.width = max(len(one.classes) for one in plan.alternatives), plan.width
-        self.waiting: Array = np.empty((0, T + 2 * self.most + self.width), np.int64)
+        self.rows_from = T + 3 * max(len(one.classes) for one in plan.alternatives)
+        self.waiting: Array = np.empty((0, self.rows_from + plan.width), np.int64)
         self.probability: Array = np.empty(0, np.float64)
         self.past: Array = np.empty((0, 2), np.int64)
 
@@ -40,9 +40,9 @@ class Skipper:
         """Adds final matches: (m,) keys, (m, positives) stamps and indices in the order of places, (m, width) rows."""
         more = np.full((len(key), self.waiting.shape[1]), NEVER)
         more[:, KEY], more[:, END] = key, t_max[:, -1]
-        behind = T + 2 * t.shape[1]
-        more[:, T:behind:2], more[:, INDEX:behind:2] = t, index
-        more[:, T + 2 * self.most :] = rows
+        behind = T + 3 * t.shape[1]
+        more[:, T:behind:3], more[:, T_MAX:behind:3], more[:, INDEX:behind:3] = t, t_max, index
+        more[:, self.rows_from :] = rows
         self.waiting = np.concatenate([self.waiting, more])
         self.probability = np.concatenate([self.probability, probability])
 
@@ -51,18 +51,18 @@ class Skipper:
         is_due = self.waiting[:, T] + self.wait < frontier
         due, probability = self.waiting[is_due], self.probability[is_due]
         if not len(due):
-            return np.empty(0, np.int64), due[:, T + 2 * self.most :], probability
+            return np.empty(0, np.int64), due[:, self.rows_from :], probability
         self.waiting, self.probability = self.waiting[~is_due], self.probability[~is_due]
-        order = np.lexsort((due[:, INDEX], due[:, T], due[:, KEY]))
+        order = np.lexsort((due[:, INDEX], due[:, T_MAX], due[:, T], due[:, KEY]))
         remains = np.zeros(len(due), np.bool_)
-        _choose(due, order, self.most, self.past_last, self.past, remains)
+        _choose(due, order, self.rows_from, self.past_last, self.past, remains)
         kept = due[remains]
         if self.past_last:
             ends = np.concatenate([self.past, kept[:, [KEY, END]]])
             ends = ends[np.lexsort((ends[:, END], ends[:, KEY]))]
             latest = np.append(ends[1:, KEY] != ends[:-1, KEY], True)
             self.past = ends[latest & (ends[:, END] + self.wait >= frontier)]
-        return kept[:, T] + self.wait + 1, kept[:, T + 2 * self.most :], probability[remains]
+        return kept[:, T] + self.wait + 1, kept[:, self.rows_from :], probability[remains]
 
 
 def _wait_of(plan: Plan, longest: int) -> int:
@@ -79,13 +79,13 @@ def _wait_of(plan: Plan, longest: int) -> int:
 
 
 @compiled_noref
-def _choose(rows: Array, order: Array, most: int, past_last: bool, past: Array, remains: Array) -> None:
+def _choose(rows: Array, order: Array, rows_from: int, past_last: bool, past: Array, remains: Array) -> None:
     """Marks the rows that remain; in `order`, rows of the same key and first event are adjacent, in time order."""
     key, end, one = 0, NEVER, 0
     while one < len(order):
         first = best = order[one]
         while one < len(order) and _same_first(rows, first, order[one]):
-            if _before(rows, order[one], best, most):
+            if _before(rows, order[one], best, rows_from):
                 best = order[one]
             one += 1
         if past_last:
@@ -100,16 +100,16 @@ def _choose(rows: Array, order: Array, most: int, past_last: bool, past: Array, 
 
 @compiled_noref
 def _same_first(rows: Array, a: int, b: int) -> bool:
-    return bool(rows[a, KEY] == rows[b, KEY] and rows[a, T] == rows[b, T] and rows[a, INDEX] == rows[b, INDEX])
+    return bool(rows[a, KEY] == rows[b, KEY] and rows[a, INDEX] == rows[b, INDEX])
 
 
 @compiled_noref
-def _before(rows: Array, a: int, b: int, most: int) -> bool:
+def _before(rows: Array, a: int, b: int, rows_from: int) -> bool:
     """True if match a comes before match b, by events, then by places."""
-    for column in range(T, T + 2 * most):
+    for column in range(T, rows_from):
         if rows[a, column] != rows[b, column]:
             return bool(rows[a, column] < rows[b, column])
-    for column in range(T + 2 * most, rows.shape[1]):
+    for column in range(rows_from, rows.shape[1]):
         if (rows[a, column] < 0) != (rows[b, column] < 0):
             return bool(rows[b, column] < 0)
     return False

@@ -37,7 +37,7 @@ POOL, EVENT_LISTS, WAITING, ROWS = 1 << 8, 1 << 5, 1 << 5, 1 << 10  # initial pl
 POOL_GROWTH = 1.1  # little, so that unused room stays small compared with the stored events
 POOL_SPARE = 1.25  # a pool with more spare room than this shrinks when it is packed
 NODE_GROWTH = 1.25
-VERSION = 6
+VERSION = 7
 
 
 def new_state(classes: int, most: int, attributes: int, sources: int, recent: bool = False) -> State:

@@ -86,7 +86,7 @@ def _match(rule: CepRule, readings: Sequence[LandedReading]) -> dict[str, Any]:
         "status": "match",
         "t_min": min(one.t_min for one in readings),
         "t_max": max(one.t_max for one in readings),
-        "probability": 1.0,
+        "probability": 1.0 if rule.pattern.mode == "certain" else None,
         "events": [{"name": place} | {name: getattr(one, name) for name in SIDE} for place, one in places],
     }
 

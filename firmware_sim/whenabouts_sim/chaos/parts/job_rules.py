@@ -39,7 +39,8 @@ def rule(
         ),
         MATCHES: lambda: (
             "".join(form.declared(PLACES, delay_ms))
-            + f"RULE {MATCHES} {form.pattern} WITHIN {distance_ms} ms PER key{' ON ARRIVAL' if form.at_once else ''}\n"
+            + f"RULE {MATCHES} {form.pattern} WITHIN {distance_ms} ms PER key {form.options}"
+            + f"{' ON ARRIVAL' if form.at_once else ''}\n"
         ),
         TOGETHER: lambda: (
             "".join(

@@ -30,14 +30,15 @@ class StreamForm(NamedTuple):
 
 class Form(NamedTuple):
     """streams: of each stream of the rule, in their order; none: DELAY of the rule, no OFFSET. Of pairs: between_ms, the
-    limits of @b - @a in place of a distance; choice, what follows the conditions. Of matches: pattern; at_once: emitted on
-    arrival, and retracted when it proves wrong. Of a group: modality.
+    limits of @b - @a in place of a distance; choice, what follows the conditions. Of matches: pattern; options, the words
+    behind it; at_once: emitted on arrival, and retracted when it proves wrong. Of a group: modality.
     """
 
     streams: tuple[StreamForm, ...] = ()
     between_ms: tuple[int, int] | None = None
     choice: str = ""
     pattern: str = UNPAID
+    options: str = ""
     at_once: bool = False
     modality: str = "DEFINITELY"
 

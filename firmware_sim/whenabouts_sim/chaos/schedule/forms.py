@@ -15,6 +15,7 @@ PART_STREAMS = 0.5  # of rules: streams with a DELAY, LENGTH and OFFSET of their
 PART_BETWEEN, PART_CHOSEN = 0.3, 0.5  # of rules of pairs: limits on both sides, other results than all pairs
 PART_SHORT, PART_PATTERN = 0.3, 0.5  # of rules of matches: a window of some ms, another pattern
 PART_AT_ONCE = 0.3  # of rules of matches: emitted on arrival
+PART_OPTIONS = 0.4  # of rules of matches: with other choices of events, or in another order than a certain one
 PART_OWNED = 0.15  # of streams: with an owner
 PART_IMPATIENT = 0.5  # of rules of other pairs than all: with a DELAY that many readings miss
 PART_POSSIBLY = 0.3  # of rules of a group
@@ -30,6 +31,12 @@ PATTERNS = (
     "SEQ(shelf a, till{1,3} c, exit e)",
     "SEQ(shelf a, exit{2,3} e)",
 )
+
+
+OPTIONS = (
+    "NEXT", "STRICT", "SKIP TO NEXT", "SKIP PAST LAST", "NEXT SKIP PAST LAST", "POSSIBLE", "POSSIBLE NEXT",
+    "POSSIBLE SKIP PAST LAST",
+)  # fmt: skip
 
 
 def with_forms(chance: Random, rules: Iterable[RulePlan]) -> tuple[RulePlan, ...]:
@@ -48,6 +55,19 @@ def with_owners(
 def with_impatience(chance: Random, rules: Iterable[RulePlan]) -> tuple[RulePlan, ...]:
     """The rules, of which some of outer and best pairs wait for nobody: partners come late for what was decided."""
     return tuple(_impatient(chance, one) for one in rules)
+
+
+def with_options(chance: Random, rules: Iterable[RulePlan]) -> tuple[RulePlan, ...]:
+    """The rules, of which some of matches choose their events in another way. What SKIP leaves is known only at the end."""
+    return tuple(_optional(chance, one) for one in rules)
+
+
+def _optional(chance: Random, plan: RulePlan) -> RulePlan:
+    if plan.name != MATCHES or chance.random() >= PART_OPTIONS:
+        return plan
+    options = chance.choice(OPTIONS)
+    at_once = plan.form.at_once and "SKIP" not in options
+    return replace(plan, form=plan.form._replace(options=options, at_once=at_once))
 
 
 def _impatient(chance: Random, plan: RulePlan) -> RulePlan:

@@ -14,7 +14,13 @@ from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, TOGETHER
 from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, Owner, RulePlan
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.chaos.schedule.fault import CLOUD, SECOND, Fault, draw_faults
-from whenabouts_sim.chaos.schedule.forms import with_forms, with_impatience, with_owners, with_returning_goods
+from whenabouts_sim.chaos.schedule.forms import (
+    with_forms,
+    with_impatience,
+    with_options,
+    with_owners,
+    with_returning_goods,
+)
 from whenabouts_sim.chaos.schedule.more_faults import more_faults
 from whenabouts_sim.readers.faults import Faults
 from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, Sighting
@@ -130,6 +136,7 @@ def draw(seed: int) -> Schedule:
     faults += tuple(more_faults(seed, hosts, [one.name for one in ingests], active_us))
     rules = with_forms(Random(f"forms/{seed}"), _rules(chance, gateways))
     rules = with_impatience(Random(f"impatient/{seed}"), rules)
+    rules = with_options(Random(f"options/{seed}"), rules)
     rules = with_owners(Random(f"owners/{seed}"), rules, _owners(gateways))
     sightings = with_returning_goods(Random(f"again/{seed}"), sightings, {badge_key(one.name) for one in gateways})
     trigger_s, shards = chance.choice((1.0, 2.0, 2.0)), chance.choice((1, 1, 1, 2))

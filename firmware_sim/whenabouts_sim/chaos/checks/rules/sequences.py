@@ -1,28 +1,13 @@
-"""Matches of SEQ by its definition: every choice of events is tried, each before the next wherever in their stamps both lie.
-
-A repeated element is filled by one event to as many as it allows, in an order. No forbidden event may lie, for any choice
-of times, between its neighbours; at an edge of the pattern it may not lie within the window.
-"""
+"""What a rule of SEQ has told are the matches of its definition, on what landed in time; retractions follow results."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
-from whenabouts_cloud.pattern.elements import Event, Negated, Seq
 from whenabouts_cloud.rules.model import CepRule
 from whenabouts_sim.chaos.checks.landed import Id, LandedReading
 from whenabouts_sim.chaos.checks.lateness import longest_event_us
 from whenabouts_sim.chaos.checks.results import Told
-
-Chosen = tuple[LandedReading, ...]
-
-
-class _Gap(NamedTuple):
-    """A forbidden element: its stream, and the numbers of the elements before and behind it; None at an edge."""
-
-    stream: str
-    before: int | None
-    behind: int | None
+from whenabouts_sim.chaos.checks.rules.matches import has_gap_at_end, has_gaps, matches
 
 
 def broken_matches(rule: CepRule, told: Told, readings: Sequence[LandedReading], complete_us: int) -> Iterator[str]:
@@ -30,7 +15,7 @@ def broken_matches(rule: CepRule, told: Told, readings: Sequence[LandedReading],
     aside = told.late | told.too_long
     moved = [_moved(rule, one) for one in readings if one.identity not in aside]
     of = {one.identity: one for one in readings}
-    certain = {tuple(one.identity for one in chosen): chosen for chosen in _matches(rule, moved)}
+    certain = {tuple(one.identity for one in chosen): chosen for chosen in matches(rule, moved)}
     yield from _broken_retractions(rule, told)
     mine = set(told.results) - {row.readings for row in told.retracted}
     for result in mine - certain.keys():
@@ -60,75 +45,23 @@ def _moved(rule: CepRule, one: LandedReading) -> LandedReading:
 
 def _wait_us(rule: CepRule) -> int:
     """How long after its end a match is told at the latest. A forbidden event may be as long as the longest, and so come
-    that much later; one behind the last element may lie as far as the window.
+    that much later; one behind the last element may lie as far as the window. SKIP waits for matches that begin earlier.
     """
-    gaps = list(_gaps(rule))
-    window_us = rule.pattern.window_us if any(gap.behind is None for gap in gaps) else 0
-    return window_us + longest_event_us(rule) if gaps else 0
+    window_us, longest_us = rule.pattern.window_us, longest_event_us(rule)
+    if rule.pattern.skip != "none":
+        return window_us + longest_us * skip_lengths(rule)
+    return (window_us if has_gap_at_end(rule) else 0) + (longest_us if has_gaps(rule) else 0)
 
 
-def _matches(rule: CepRule, readings: Sequence[LandedReading]) -> Iterator[Chosen]:
-    by_key: dict[str | None, dict[str, list[LandedReading]]] = {}
-    for one in readings:
-        by_key.setdefault(one.key, {}).setdefault(one.stream, []).append(one)
-    window_us, gaps, elements = rule.pattern.window_us, list(_gaps(rule)), _elements(rule)
-    for streams in by_key.values():
-        for groups in _choices(elements, streams):
-            chosen = tuple(one for group in groups for one in group)
-            if chosen[-1].t_max - chosen[0].t_min <= window_us and not any(
-                _violates(gap, one, groups, window_us) for gap in gaps for one in streams.get(gap.stream, ())
-            ):
-                yield chosen
+def skip_lengths(rule: CepRule) -> int:
+    """How many of the longest stamps SKIP waits behind the begin of a match and its window, until all before it are known.
 
-
-def _choices(elements: Sequence[Event], streams: Mapping[str, Sequence[LandedReading]]) -> Iterator[tuple[Chosen, ...]]:
-    """Events for each element, all in an order."""
-    found: list[tuple[Chosen, ...]] = [()]
-    for element in elements:
-        events = streams.get(f"{element.types[0]}/tags", ())
-        found = [
-            (*groups, group)
-            for groups in found
-            for group in _runs(events, element)
-            if not groups or groups[-1][-1].t_max < group[0].t_min
-        ]
-    yield from found
-
-
-def _runs(events: Sequence[LandedReading], element: Event) -> Iterator[Chosen]:
-    """Events for one element, each before the next."""
-    longer: list[Chosen] = [()]
-    for count in range(1, element.most + 1):
-        longer = [(*run, one) for run in longer for one in events if not run or run[-1].t_max < one.t_min]
-        if count >= element.least:
-            yield from longer
-
-
-def _violates(gap: _Gap, one: LandedReading, groups: Sequence[Chosen], window_us: int) -> bool:
-    """True if for some choice of times the event lies in the gap."""
-    first, last = groups[0][0], groups[-1][-1]
-    begins = one.t_max >= last.t_min - window_us if gap.before is None else one.t_max > groups[gap.before][-1].t_min
-    ends = one.t_min <= first.t_max + window_us if gap.behind is None else one.t_min < groups[gap.behind][0].t_max
-    return begins and ends
-
-
-def _elements(rule: CepRule) -> list[Event]:
-    return [one for one in _parts(rule) if isinstance(one, Event)]
-
-
-def _gaps(rule: CepRule) -> Iterator[_Gap]:
-    before, count = None, len(_elements(rule))
-    number = 0
-    for one in _parts(rule):
-        if isinstance(one, Event):
-            before, number = number, number + 1
-        elif isinstance(one, Negated):
-            yield _Gap(f"{one.types[0]}/tags", before, number if number < count else None)
-
-
-def _parts(rule: CepRule) -> Sequence[object]:
-    assert isinstance(rule.pattern.root, Seq)
-    return rule.pattern.root.parts
+    One for what may lie in a gap, one for the end of the first event, from which a gap at the end is counted. Of POSSIBLE
+    the last event may be outside the window for some times: one for its own end, and one for that of the first.
+    """
+    if rule.pattern.mode == "certain":
+        return 2 if has_gap_at_end(rule) else 1
+    return 3 if has_gaps(rule) else 2
 
 
 def _shown(result: tuple[Id, ...], of: Mapping[Id, LandedReading]) -> str:

@@ -8,6 +8,7 @@ from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule
 from whenabouts_sim.chaos.checks.distance import horizons
 from whenabouts_sim.chaos.checks.landed import Landed
 from whenabouts_sim.chaos.checks.lateness import feeds, longest_event_us, streams_of
+from whenabouts_sim.chaos.checks.rules.sequences import skip_lengths
 from whenabouts_sim.chaos.parts.landing_files import Ends
 
 
@@ -51,5 +52,8 @@ def _begins(rule: CepRule | CorrelateRule, frontiers_us: Mapping[str, int]) -> d
         forgotten = horizons(rule, frontiers_us)
         return dict(zip((rule.a.pattern, rule.b.pattern), forgotten or (), strict=True))
     frontier_us = min(frontiers_us[one.name] + one.offset_us for one in streams)
-    reach_us = longest_event_us(rule) + rule.pattern.window_us
+    waits = 1 if rule.pattern.mode == "certain" else 2  # a match whose window is too short for some of its times
+    if rule.pattern.skip != "none":
+        waits = max(waits, skip_lengths(rule))
+    reach_us = waits * longest_event_us(rule) + rule.pattern.window_us
     return {one.pattern: frontier_us - reach_us - one.offset_us for one in streams}
