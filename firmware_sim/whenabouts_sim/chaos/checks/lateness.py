@@ -6,10 +6,12 @@ reading that ends before it is late; an event that ends later, and began more th
 """
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, LatwinRule, Rule, Stream
+from whenabouts_protocol.group_state import VIEW
 from whenabouts_sim.chaos.checks.distance import horizons, useful_us
 from whenabouts_sim.chaos.checks.landed import Id, Landed, LandedFrontier, LandedReading
 from whenabouts_sim.chaos.checks.results import TOO_LONG, Told
@@ -29,6 +31,8 @@ def steps_of(rule: Rule, landed: Landed, ends: Sequence[Ends]) -> list[Ends]:
     files = {
         one.file for one in landed.readings if one.kind != "gap" and any(_is_part(one, stream) for stream in streams)
     }
+    if needs_states(rule):
+        files |= {one.file for one in landed.readings if VIEW in (one.attrs or "")}
     files |= {
         one.file
         for one in landed.frontiers
@@ -39,6 +43,11 @@ def steps_of(rule: Rule, landed: Landed, ends: Sequence[Ends]) -> list[Ends]:
         end for begin, end in zip(begins, ends, strict=False)
         if any(file.within(end) and not file.within(begin) for file in files)
     ]  # fmt: skip
+
+
+def needs_states(rule: Rule) -> bool:
+    """True if the order of a rule's events is that of clocks, whose meaning the states of groups tell."""
+    return isinstance(rule, CepRule) and rule.pattern.mode == "causal"
 
 
 def effective_at(ends: Sequence[Ends]) -> Ends:
@@ -58,12 +67,15 @@ def broken_lateness(rule: Rule, told: Told, landed: Landed, ends: Sequence[Ends]
     for stream, reasons in _aside(rule, landed, ends):
         too_long = {one for one, reason in reasons.items() if reason == TOO_LONG}
         late = reasons.keys() - too_long
-        # A repeat of a reading whose original was forgotten is told as late, too.
-        mine = {one.identity for one in landed.readings if feeds(one, stream)} - landed.again
+        # A repeat of a reading whose original was forgotten is told as late, too. What waits for a state may become
+        # too long meanwhile.
+        longest_us = longest_event_us(rule) if isinstance(rule, CepRule) and needs_states(rule) else math.inf
+        feeding = [one for one in landed.readings if feeds(one, stream) and one.t_max - one.t_min <= longest_us]
+        mine = {one.identity for one in feeding} - landed.again
         for name, found, expected in (("late", told.late, late), ("too long", told.too_long, too_long)):
             for one in sorted((found & mine) - expected):
                 yield f"{rule.name}: {one} of {stream.name} was told as {name}, and was not"
-            for one in sorted(expected - found - landed.again):
+            for one in sorted((expected & mine) - found):
                 yield f"{rule.name}: {one} of {stream.name} came {name}, and was not told"
         for row in told.aside:
             one, reason = row.readings[0], row.columns["reason"]

@@ -23,9 +23,10 @@ PART_RETURNING = 0.4  # of schedules: with goods that pass several times
 BETWEEN_MS = ((0, 2000), (-300, 1000), (200, 1500), (-1000, -100))
 OFFSETS_MS = (0, 0, 0, 0, -500, 200, 800, -3000, 3000)  # the long ones are longer than a step of the job
 CHOICES = ("KEEP ALL a", "ONLY UNMATCHED a", "NEAREST", "TOP 2", "NEAREST KEEP ALL a")
+UNPAID_AT_END = "SEQ(shelf a, exit e, !till c)"
 PATTERNS = (
     "SEQ(shelf a, till c, exit e)",
-    "SEQ(shelf a, exit e, !till c)",
+    UNPAID_AT_END,
     "SEQ(!till c, shelf a, exit e)",
     "SEQ(shelf{1,2} a, !till c, exit e)",
     "SEQ(shelf a, till{1,3} c, exit e)",
@@ -35,8 +36,10 @@ PATTERNS = (
 
 OPTIONS = (
     "NEXT", "STRICT", "SKIP TO NEXT", "SKIP PAST LAST", "NEXT SKIP PAST LAST", "POSSIBLE", "POSSIBLE NEXT",
-    "POSSIBLE SKIP PAST LAST",
+    "POSSIBLE SKIP PAST LAST", "CAUSAL", "CAUSAL NEXT", "CAUSAL SKIP TO NEXT",
 )  # fmt: skip
+CAUSAL = OPTIONS[-3:]
+PART_CAUSAL = 0.3  # of groups: with a rule of matches in the order of their clocks
 
 
 def with_forms(chance: Random, rules: Iterable[RulePlan]) -> tuple[RulePlan, ...]:
@@ -57,17 +60,31 @@ def with_impatience(chance: Random, rules: Iterable[RulePlan]) -> tuple[RulePlan
     return tuple(_impatient(chance, one) for one in rules)
 
 
+def with_causal_order(chance: Random, rules: tuple[RulePlan, ...]) -> tuple[RulePlan, ...]:
+    """The rules of a group, in some schedules with one of matches more."""
+    if chance.random() >= PART_CAUSAL:
+        return rules
+    plan = _of_matches(chance, RulePlan(MATCHES, chance.choice((1000, 60_000)), 100, rules[0].delay_ms))
+    return (*rules, _with(plan, chance, chance.choice(CAUSAL)))
+
+
 def with_options(chance: Random, rules: Iterable[RulePlan]) -> tuple[RulePlan, ...]:
-    """The rules, of which some of matches choose their events in another way. What SKIP leaves is known only at the end."""
+    """The rules, of which some of matches choose their events in another way."""
     return tuple(_optional(chance, one) for one in rules)
 
 
 def _optional(chance: Random, plan: RulePlan) -> RulePlan:
     if plan.name != MATCHES or chance.random() >= PART_OPTIONS:
         return plan
-    options = chance.choice(OPTIONS)
-    at_once = plan.form.at_once and "SKIP" not in options
-    return replace(plan, form=plan.form._replace(options=options, at_once=at_once))
+    return _with(plan, chance, chance.choice(OPTIONS))
+
+
+def _with(plan: RulePlan, chance: Random, options: str) -> RulePlan:
+    """The plan with options. What SKIP leaves is known only at the end, which a gap there puts off."""
+    if "SKIP" not in options:
+        return replace(plan, form=plan.form._replace(options=options))
+    pattern = chance.choice((plan.form.pattern, UNPAID_AT_END))
+    return replace(plan, form=plan.form._replace(options=options, at_once=False, pattern=pattern))
 
 
 def _impatient(chance: Random, plan: RulePlan) -> RulePlan:
@@ -96,10 +113,12 @@ def _owner(chance: Random, owners: Sequence[Owner]) -> Owner | None:
 
 
 def with_returning_goods(
-    chance: Random, sightings: tuple[Sighting, ...], badges: Collection[str]
+    chance: Random, sightings: tuple[Sighting, ...], badges: Collection[str], rules: Iterable[RulePlan] = ()
 ) -> tuple[Sighting, ...]:
-    """The sightings, in some schedules with fewer goods that pass more than once. Badges are no goods."""
-    if chance.random() >= PART_RETURNING:
+    """The sightings, in some schedules with fewer goods that pass more than once, and always if a rule chooses among
+    the events of one good. Badges are no goods.
+    """
+    if chance.random() >= PART_RETURNING and not any(one.form.options for one in rules):
         return sightings
     goods = list(dict.fromkeys(one.key for one in sightings if one.key not in badges))
     kinds = max(1, len(goods) // chance.choice((2, 3, 5)))

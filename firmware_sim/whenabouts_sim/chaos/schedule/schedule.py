@@ -15,6 +15,7 @@ from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, Owner, RulePlan
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.chaos.schedule.fault import CLOUD, SECOND, Fault, draw_faults
 from whenabouts_sim.chaos.schedule.forms import (
+    with_causal_order,
     with_forms,
     with_impatience,
     with_options,
@@ -137,8 +138,10 @@ def draw(seed: int) -> Schedule:
     rules = with_forms(Random(f"forms/{seed}"), _rules(chance, gateways))
     rules = with_impatience(Random(f"impatient/{seed}"), rules)
     rules = with_options(Random(f"options/{seed}"), rules)
+    rules = with_causal_order(Random(f"causal/{seed}"), rules) if gateways[0].group else rules
     rules = with_owners(Random(f"owners/{seed}"), rules, _owners(gateways))
-    sightings = with_returning_goods(Random(f"again/{seed}"), sightings, {badge_key(one.name) for one in gateways})
+    badges = {badge_key(one.name) for one in gateways}
+    sightings = with_returning_goods(Random(f"again/{seed}"), sightings, badges, rules)
     trigger_s, shards = chance.choice((1.0, 2.0, 2.0)), chance.choice((1, 1, 1, 2))
     often = Random(f"often/{seed}")
     trigger_s = often.choice((0.15, 0.3, 0.6)) if often.random() < PART_OFTEN else trigger_s

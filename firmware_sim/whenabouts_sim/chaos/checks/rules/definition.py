@@ -7,6 +7,7 @@ from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule
 from whenabouts_sim.chaos.checks.landed import Landed
 from whenabouts_sim.chaos.checks.lateness import feeds, streams_of
 from whenabouts_sim.chaos.checks.results import Told
+from whenabouts_sim.chaos.checks.rules.causal_order import places_of
 from whenabouts_sim.chaos.checks.rules.pairs import broken_pairs
 from whenabouts_sim.chaos.checks.rules.sequences import broken_matches
 
@@ -20,4 +21,5 @@ def broken_results(rule: Rule, told: Told, landed: Landed, complete_us: int) -> 
     if isinstance(rule, CorrelateRule):
         yield from broken_pairs(rule, told, readings, complete_us)
     elif isinstance(rule, CepRule):
-        yield from broken_matches(rule, told, readings, complete_us)
+        places = places_of(landed.readings) if rule.pattern.mode == "causal" else None
+        yield from broken_matches(rule, told, readings, complete_us, places)

@@ -1,17 +1,20 @@
 """Matches of SEQ by its definition: every choice of events is tried, in an order and within the window.
 
-CERTAIN: wherever in their stamps all events lie. POSSIBLE: for some choice of times. A repeated element is filled by one
-event to as many as it allows. No forbidden event may lie between its neighbours; at an edge of the pattern it may not lie
-within the window. NEXT forbids what could have been the next event, STRICT any event. SKIP leaves some of the matches.
+CERTAIN: wherever in their stamps all events lie. POSSIBLE: for some choice of times. CAUSAL: vector clocks prove the order,
+and the window is possible. A repeated element is filled by one event to as many as it allows. No forbidden event may lie
+between its neighbours; at an edge of the pattern it may not lie within the window. NEXT forbids what could have been the
+next event, STRICT any event. SKIP leaves some of the matches.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise, product
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import product
 from typing import NamedTuple
 
 from whenabouts_cloud.pattern.elements import Event, Negated, Seq
 from whenabouts_cloud.rules.model import CepRule
 from whenabouts_sim.chaos.checks.landed import Id, LandedReading
+from whenabouts_sim.chaos.checks.rules.causal_order import Places, happened_before
 
 Chosen = tuple[LandedReading, ...]
 
@@ -25,20 +28,30 @@ class _Gap(NamedTuple):
 
 
 class _Case(NamedTuple):
-    """A choice of events, and for each gap the events in the streams that it forbids."""
+    """A choice of events, each before the next, and for each gap the events in the streams that it forbids."""
 
     events: Chosen
     gaps: Sequence[tuple[_Gap, Sequence[LandedReading]]]
     window_us: int
+    is_before: "_Before"
 
 
-def matches(rule: CepRule, readings: Iterable[LandedReading]) -> Iterator[Chosen]:
-    """The matches among readings, whose stamps are moved by OFFSET."""
+_Before = Callable[[LandedReading, LandedReading], bool]  # for CERTAIN and CAUSAL: it is; for POSSIBLE: it may be
+
+
+def matches(rule: CepRule, readings: Iterable[LandedReading], places: Places) -> Iterator[Chosen]:
+    """The matches among readings, whose stamps are moved by OFFSET. places: those of the readings in a group."""
+    orders: dict[str, _Before] = {
+        "certain": lambda x, y: x.t_max < y.t_min,
+        "possible": lambda x, y: x.t_min < y.t_max,
+        "causal": partial(happened_before, places),
+    }
+    is_before = orders[rule.pattern.mode]
     by_key: dict[str | None, dict[str, list[LandedReading]]] = {}
     for one in readings:
         by_key.setdefault(one.key, {}).setdefault(one.stream, []).append(one)
     for streams in by_key.values():
-        yield from _left_by_skip(rule, list(_of_key(rule, streams)))
+        yield from _left_by_skip(rule, list(_of_key(rule, streams, is_before)))
 
 
 def has_gap_at_end(rule: CepRule) -> bool:
@@ -51,38 +64,40 @@ def has_gaps(rule: CepRule) -> bool:
     return rule.pattern.select != "any" or any(isinstance(one, Negated) for one in _parts(rule))
 
 
-def _of_key(rule: CepRule, streams: Mapping[str, Sequence[LandedReading]]) -> Iterator[Chosen]:
-    holds = _is_certain if rule.pattern.mode == "certain" else _is_possible
-    for groups in _choices(rule, streams):
+def _of_key(rule: CepRule, streams: Mapping[str, Sequence[LandedReading]], is_before: _Before) -> Iterator[Chosen]:
+    holds = {"certain": _is_certain, "possible": _is_possible, "causal": _is_causal}[rule.pattern.mode]
+    for groups in _choices(rule, streams, is_before):
         events = tuple(one for group in groups for one in group)
         gaps = [
             (gap, [one for name in gap.streams for one in streams.get(name, ()) if one not in events])
             for gap in _gaps(rule, [len(group) for group in groups])
         ]
-        if holds(_Case(events, gaps, rule.pattern.window_us)):
+        if holds(_Case(events, gaps, rule.pattern.window_us, is_before)):
             yield events
 
 
-def _choices(rule: CepRule, streams: Mapping[str, Sequence[LandedReading]]) -> Iterator[tuple[Chosen, ...]]:
-    """Events for each element, such that each could be before the next."""
+def _choices(
+    rule: CepRule, streams: Mapping[str, Sequence[LandedReading]], is_before: _Before
+) -> Iterator[tuple[Chosen, ...]]:
+    """Events for each element, each before the next."""
     found: list[tuple[Chosen, ...]] = [()]
     for element in (one for one in _parts(rule) if isinstance(one, Event)):
         events = streams.get(_stream(element.types[0]), ())
         found = [
             (*groups, group)
             for groups in found
-            for group in _runs(events, element)
-            if not groups or groups[-1][-1].t_min < group[0].t_max
+            for group in _runs(events, element, is_before)
+            if not groups or is_before(groups[-1][-1], group[0])
         ]
     yield from found
 
 
-def _runs(events: Sequence[LandedReading], element: Event) -> Iterator[Chosen]:
-    """Events for one element, such that each could be before the next."""
+def _runs(events: Sequence[LandedReading], element: Event, is_before: _Before) -> Iterator[Chosen]:
+    """Events for one element, each before the next."""
     longer: list[Chosen] = [()]
     for count in range(1, element.most + 1):
         longer = [
-            (*run, one) for run in longer for one in events if not run or (one not in run and run[-1].t_min < one.t_max)
+            (*run, one) for run in longer for one in events if not run or (one not in run and is_before(run[-1], one))
         ]
         if count >= element.least:
             yield from longer
@@ -123,11 +138,9 @@ def _passed_over(elements: Sequence[tuple[Event, int]]) -> Iterator[_Gap]:
 
 
 def _is_certain(case: _Case) -> bool:
-    """True if order, window and gaps are kept wherever in their stamps all events lie."""
-    events = case.events
-    in_order = all(a.t_max < b.t_min for a, b in pairwise(events))
-    is_within = events[-1].t_max - events[0].t_min <= case.window_us
-    return in_order and is_within and not any(_may_lie(case, gap, x) for gap, some in case.gaps for x in some)
+    """True if window and gaps are kept wherever in their stamps all events lie."""
+    is_within = case.events[-1].t_max - case.events[0].t_min <= case.window_us
+    return is_within and not any(_may_lie(case, gap, x) for gap, some in case.gaps for x in some)
 
 
 def _may_lie(case: _Case, gap: _Gap, x: LandedReading) -> bool:
@@ -135,6 +148,25 @@ def _may_lie(case: _Case, gap: _Gap, x: LandedReading) -> bool:
     first, last = case.events[0], case.events[-1]
     begins = x.t_max >= last.t_min - case.window_us if gap.before is None else x.t_max > case.events[gap.before].t_min
     ends = x.t_min <= first.t_max + case.window_us if gap.behind is None else x.t_min < case.events[gap.behind].t_max
+    return begins and ends
+
+
+def _is_causal(case: _Case) -> bool:
+    """True if the window is possible, and no forbidden event is known to lie in a gap."""
+    apart = max(one.t_min for one in case.events) - min(one.t_max for one in case.events)
+    return apart <= case.window_us and not any(_lies(case, gap, x) for gap, some in case.gaps for x in some)
+
+
+def _lies(case: _Case, gap: _Gap, x: LandedReading) -> bool:
+    """True if x is known to be behind the event before a gap and before the one behind it; at an edge: in the window."""
+    if gap.before is None:
+        begins = x.t_max >= max(one.t_min for one in case.events) - case.window_us
+    else:
+        begins = case.is_before(case.events[gap.before], x)
+    if gap.behind is None:
+        ends = x.t_min <= min(one.t_max for one in case.events) + case.window_us
+    else:
+        ends = case.is_before(x, case.events[gap.behind])
     return begins and ends
 
 

@@ -7,15 +7,20 @@ from whenabouts_cloud.rules.model import CepRule
 from whenabouts_sim.chaos.checks.landed import Id, LandedReading
 from whenabouts_sim.chaos.checks.lateness import longest_event_us
 from whenabouts_sim.chaos.checks.results import Told
+from whenabouts_sim.chaos.checks.rules.causal_order import Places
 from whenabouts_sim.chaos.checks.rules.matches import has_gap_at_end, has_gaps, matches
 
 
-def broken_matches(rule: CepRule, told: Told, readings: Sequence[LandedReading], complete_us: int) -> Iterator[str]:
-    """Matches that are none, and missing ones. complete_us: before it, all was told. What is late has no effect."""
+def broken_matches(
+    rule: CepRule, told: Told, readings: Sequence[LandedReading], complete_us: int, places: Places | None = None
+) -> Iterator[str]:
+    """Matches that are none, and missing ones. complete_us: before it, all was told. What is late has no effect. places:
+    those of the readings in a group.
+    """
     aside = told.late | told.too_long
     moved = [_moved(rule, one) for one in readings if one.identity not in aside]
     of = {one.identity: one for one in readings}
-    certain = {tuple(one.identity for one in chosen): chosen for chosen in matches(rule, moved)}
+    certain = {tuple(one.identity for one in chosen): chosen for chosen in matches(rule, moved, places or {})}
     yield from _broken_retractions(rule, told)
     mine = set(told.results) - {row.readings for row in told.retracted}
     for result in mine - certain.keys():
@@ -56,8 +61,8 @@ def _wait_us(rule: CepRule) -> int:
 def skip_lengths(rule: CepRule) -> int:
     """How many of the longest stamps SKIP waits behind the begin of a match and its window, until all before it are known.
 
-    One for what may lie in a gap, one for the end of the first event, from which a gap at the end is counted. Of POSSIBLE
-    the last event may be outside the window for some times: one for its own end, and one for that of the first.
+    One for what may lie in a gap, one for the end of the first event, from which a gap at the end is counted. If the window
+    is only possible, the last event may be outside it for some times: one for its own end, and one for that of the first.
     """
     if rule.pattern.mode == "certain":
         return 2 if has_gap_at_end(rule) else 1
