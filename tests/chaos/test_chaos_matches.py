@@ -12,7 +12,7 @@ from whenabouts_cloud.cep.shard.at_once import matches_of
 from whenabouts_sim.chaos.checks.rules.matches import matches
 from whenabouts_sim.chaos.parts.job_rules import MATCHES, rule
 from whenabouts_sim.chaos.parts.rule_form import UNPAID, Form, StreamForm
-from whenabouts_sim.chaos.schedule.forms import OPTIONS, PATTERNS
+from whenabouts_sim.chaos.schedule.forms import LEFT, OPTIONS, OVER, PATTERNS
 
 PLACES = {"s": "shelf", "t": "till", "x": "exit"}
 
@@ -65,7 +65,8 @@ def test_the_matches_are_those_that_people_expect(pattern, options, text, expect
 @settings(max_examples=examples(800), deadline=None)
 def test_the_engine_gives_the_same(data):
     """For all patterns and options of schedules: two programs that have nothing in common but the meaning of rules."""
-    pattern, options = data.draw(st.sampled_from([UNPAID, *PATTERNS])), data.draw(st.sampled_from(["", *OPTIONS]))
+    options = data.draw(st.sampled_from(["", *OPTIONS, *OVER]))
+    pattern = LEFT if options in OVER else data.draw(st.sampled_from([UNPAID, *PATTERNS]))
     word = st.tuples(st.sampled_from("stx"), st.integers(0, 25), st.sampled_from([0, 0, 1, 3, 10]), st.integers(0, 10))
     drawn = data.draw(st.lists(word, max_size=9, unique_by=lambda one: (one[1], one[2])))
     drawn.sort(key=lambda one: one[1] + min(one[2], one[3]))  # by true times in the stamps

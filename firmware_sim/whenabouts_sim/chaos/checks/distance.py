@@ -24,6 +24,11 @@ def probability(rule: CorrelateRule, a: LandedReading, b: LandedReading) -> Frac
     return within_probability(2 * a.t_min + middle, 2 * a.t_max + middle, 2 * b.t_min, 2 * b.t_max, hi - lo)
 
 
+def in_order_probability(a: LandedReading, b: LandedReading, window_us: int) -> Fraction:
+    """That b is after a and at most the window later, each true time uniform in its stamp and independent of the other."""
+    return within_probability(2 * a.t_min + window_us, 2 * a.t_max + window_us, 2 * b.t_min, 2 * b.t_max, window_us)
+
+
 def useful_us(rule: CorrelateRule) -> int:
     """The longest stamp that can be in a pair: of a longer one the limits cover a smaller share than is asked for."""
     lo, hi = limits_us(rule)

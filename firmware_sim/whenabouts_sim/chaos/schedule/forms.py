@@ -39,6 +39,8 @@ OPTIONS = (
     "POSSIBLE SKIP PAST LAST", "CAUSAL", "CAUSAL NEXT", "CAUSAL SKIP TO NEXT",
 )  # fmt: skip
 CAUSAL = OPTIONS[-3:]
+OVER = ("OVER 10 %", "OVER 50 %", "OVER 80 %", "OVER 50 % SKIP TO NEXT")  # of two events alone: see `matches`
+LEFT = "SEQ(shelf a, exit e)"
 PART_CAUSAL = 0.3  # of groups: with a rule of matches in the order of their clocks
 
 
@@ -76,11 +78,14 @@ def with_options(chance: Random, rules: Iterable[RulePlan]) -> tuple[RulePlan, .
 def _optional(chance: Random, plan: RulePlan) -> RulePlan:
     if plan.name != MATCHES or chance.random() >= PART_OPTIONS:
         return plan
-    return _with(plan, chance, chance.choice(OPTIONS))
+    return _with(plan, chance, chance.choice(OPTIONS + OVER))
 
 
 def _with(plan: RulePlan, chance: Random, options: str) -> RulePlan:
     """The plan with options. What SKIP leaves is known only at the end, which a gap there puts off."""
+    if options in OVER:
+        at_once = plan.form.at_once and "SKIP" not in options
+        return replace(plan, form=plan.form._replace(options=options, at_once=at_once, pattern=LEFT))
     if "SKIP" not in options:
         return replace(plan, form=plan.form._replace(options=options))
     pattern = chance.choice((plan.form.pattern, UNPAID_AT_END))

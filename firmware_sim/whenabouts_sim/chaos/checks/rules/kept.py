@@ -31,8 +31,9 @@ def broken_kept(rule: Rule, kept: Sequence[Kept], landed: Landed, ends: Sequence
     if not isinstance(rule, CepRule | CorrelateRule):
         return
     readings = [one for one in landed.readings if any(feeds(one, stream) for stream in streams_of(rule))]
+    longest_us = max((one.t_max - one.t_min for one in readings), default=0)
     for one in kept:
-        begins = _begins(rule, one.frontiers_us)
+        begins = _begins(rule, one.frontiers_us, longest_us)
         # Of a reading in several parts the job may have read a later copy.
         read = [x for x in readings if x.file.within(ends[one.batch]) or x.identity in landed.again]
         needed = sum(reading.t_max >= begins[reading.stream] for reading in read)
@@ -43,8 +44,10 @@ def broken_kept(rule: Rule, kept: Sequence[Kept], landed: Landed, ends: Sequence
             )
 
 
-def _begins(rule: CepRule | CorrelateRule, frontiers_us: Mapping[str, int]) -> dict[str, float]:
-    """For the name of each stream the end from which on its readings can be part of a result to come."""
+def _begins(rule: CepRule | CorrelateRule, frontiers_us: Mapping[str, int], longest_us: int) -> dict[str, float]:
+    """For the name of each stream the end from which on its readings can be part of a result to come. longest_us: of the
+    stamps that landed.
+    """
     streams = streams_of(rule)
     if not frontiers_us.keys() >= {one.name for one in streams}:
         return {one.pattern: -math.inf for one in streams}
@@ -52,8 +55,10 @@ def _begins(rule: CepRule | CorrelateRule, frontiers_us: Mapping[str, int]) -> d
         forgotten = horizons(rule, frontiers_us)
         return dict(zip((rule.a.pattern, rule.b.pattern), forgotten or (), strict=True))
     frontier_us = min(frontiers_us[one.name] + one.offset_us for one in streams)
-    waits = 1 if rule.pattern.mode == "certain" else 2  # a match whose window is too short for some of its times
+    waits_us = longest_event_us(rule)
+    if rule.pattern.mode != "certain":  # a match whose window is too short for some of its times may have any stamps
+        waits_us += max(waits_us, longest_us)
     if rule.pattern.skip != "none":
-        waits = max(waits, skip_lengths(rule))
-    reach_us = waits * longest_event_us(rule) + rule.pattern.window_us
+        waits_us = max(waits_us, skip_lengths(rule) * longest_event_us(rule))
+    reach_us = waits_us + rule.pattern.window_us
     return {one.pattern: frontier_us - reach_us - one.offset_us for one in streams}

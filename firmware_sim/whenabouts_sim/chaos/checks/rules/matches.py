@@ -1,18 +1,20 @@
 """Matches of SEQ by its definition: every choice of events is tried, in an order and within the window.
 
-CERTAIN: wherever in their stamps all events lie. POSSIBLE: for some choice of times. CAUSAL: vector clocks prove the order,
-and the window is possible. A repeated element is filled by one event to as many as it allows. No forbidden event may lie
-between its neighbours; at an edge of the pattern it may not lie within the window. NEXT forbids what could have been the
-next event, STRICT any event. SKIP leaves some of the matches.
+CERTAIN: wherever in their stamps all events lie. POSSIBLE: for some choice of times. OVER: with a probability, known here of
+two events without a gap. CAUSAL: vector clocks prove the order, and the window is possible. A repeated element is filled by
+one event to as many as it allows. No forbidden event may lie between its neighbours; at an edge of the pattern it may not
+lie within the window. NEXT forbids what could have been the next event, STRICT any event. SKIP leaves some of the matches.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from functools import partial
 from itertools import product
 from typing import NamedTuple
 
 from whenabouts_cloud.pattern.elements import Event, Negated, Seq
 from whenabouts_cloud.rules.model import CepRule
+from whenabouts_sim.chaos.checks.distance import in_order_probability
 from whenabouts_sim.chaos.checks.landed import Id, LandedReading
 from whenabouts_sim.chaos.checks.rules.causal_order import Places, happened_before
 
@@ -44,6 +46,7 @@ def matches(rule: CepRule, readings: Iterable[LandedReading], places: Places) ->
     orders: dict[str, _Before] = {
         "certain": lambda x, y: x.t_max < y.t_min,
         "possible": lambda x, y: x.t_min < y.t_max,
+        "over": lambda x, y: x.t_min < y.t_max,
         "causal": partial(happened_before, places),
     }
     is_before = orders[rule.pattern.mode]
@@ -65,14 +68,20 @@ def has_gaps(rule: CepRule) -> bool:
 
 
 def _of_key(rule: CepRule, streams: Mapping[str, Sequence[LandedReading]], is_before: _Before) -> Iterator[Chosen]:
-    holds = {"certain": _is_certain, "possible": _is_possible, "causal": _is_causal}[rule.pattern.mode]
+    over = partial(_is_over, rule.pattern.probability)
+    holds: dict[str, Callable[[_Case], bool]] = {
+        "certain": _is_certain,
+        "possible": _is_possible,
+        "over": over,
+        "causal": _is_causal,
+    }
     for groups in _choices(rule, streams, is_before):
         events = tuple(one for group in groups for one in group)
         gaps = [
             (gap, [one for name in gap.streams for one in streams.get(name, ()) if one not in events])
             for gap in _gaps(rule, [len(group) for group in groups])
         ]
-        if holds(_Case(events, gaps, rule.pattern.window_us, is_before)):
+        if holds[rule.pattern.mode](_Case(events, gaps, rule.pattern.window_us, is_before)):
             yield events
 
 
@@ -149,6 +158,13 @@ def _may_lie(case: _Case, gap: _Gap, x: LandedReading) -> bool:
     begins = x.t_max >= last.t_min - case.window_us if gap.before is None else x.t_max > case.events[gap.before].t_min
     ends = x.t_min <= first.t_max + case.window_us if gap.behind is None else x.t_min < case.events[gap.behind].t_max
     return begins and ends
+
+
+def _is_over(least: Fraction, case: _Case) -> bool:
+    """True if two events are in order and within the window with at least this probability."""
+    assert not case.gaps
+    a, b = case.events
+    return in_order_probability(a, b, case.window_us) >= least
 
 
 def _is_causal(case: _Case) -> bool:
