@@ -49,6 +49,16 @@ def test_a_pair_that_is_wrong_missing_or_told_twice_is_told():
     assert broken(A, B, PAIR._replace(kind="gap", value="1", attrs=None)) == []
 
 
+def test_the_clock_of_a_pair_knows_what_both_sources_know():
+    """Or what one of them does, if only that is of the newest view."""
+    a, b = A._replace(vclock=[3, 1]), B._replace(vclock=[2, 4])
+    assert broken(a, b, PAIR._replace(vclock=[3, 4])) == []
+    assert broken(a, b, PAIR._replace(vclock=[2, 4])) == []
+    assert "expected one of" in broken(a, b, PAIR._replace(vclock=[4, 4]))[0]
+    assert broken(A, b, PAIR._replace(vclock=[2, 4])) == []
+    assert "clock [2, 5]" in broken(A, b, PAIR._replace(vclock=[2, 5]))[0]
+
+
 def test_nothing_is_asked_of_an_agent_that_could_not_tell():
     """It was killed soon after, or after it knew UTC; its spool was damaged; a stamp is longer than the rule declares."""
     late = ClockPlan(known=((6 * S - EPOCH_US, 1 << 62, 1),))

@@ -9,6 +9,7 @@ from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, PLAIN, Form, RulePla
 from whenabouts_sim.chaos.schedule.forms import (
     BETWEEN_MS,
     CHOICES,
+    COUNTED,
     OPTIONS,
     OVER,
     PATTERNS,
@@ -51,11 +52,13 @@ def test_every_form_is_a_rule():
 
 def test_every_option_of_matches_occurs_and_is_a_rule():
     found = [one for seed in range(300) for one in with_options(Random(seed), with_forms(Random(seed), PLANS))]
-    assert {one.form.options for one in found} == {"", *OPTIONS, *OVER}
+    assert {one.form.options for one in found} == {"", *OPTIONS, *OVER, *COUNTED}
     for plan in found[1::3]:
         one = rule(plan.name, plan.distance_ms, plan.percent, plan.delay_ms, form=plan.form)
         assert isinstance(one, CepRule)
-        assert all(word in one.pattern.text() for word in plan.form.options.split() if word.isalpha())
+        text, _, counted = plan.form.options.partition("COUNT")
+        assert all(word in one.pattern.text() for word in text.split() if word.isalpha())
+        assert bool(one.count) == bool(counted)
 
 
 def test_a_stream_is_declared_as_its_form_says():

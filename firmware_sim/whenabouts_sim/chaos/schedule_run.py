@@ -15,7 +15,7 @@ from typing import Any
 
 from whenabouts_cloud.ingest.owners import Owners, read_owners
 from whenabouts_cloud.landing.layout import PART
-from whenabouts_cloud.rules.model import CepRule, LatwinRule
+from whenabouts_cloud.rules.model import CepRule, LatwinRule, Rule
 from whenabouts_sim.chaos.checks.gateways.gateways import broken_gateways, lives_of, reported_by
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, latest, newest_numbers, read_landing
 from whenabouts_sim.chaos.checks.landing.damage import broken_damage, broken_results_damage
@@ -223,7 +223,7 @@ class _Run:
                 self.outcome.broken += [Broken("kept", x) for x in broken_kept(one, kept, landed, all_ends)]
             whole = landed.without(landed.damaged)
             told = told.among(whole.readings) if rotten else told
-            if not (rotten and needs_states(one)):  # a state of no key may be in a damaged file
+            if not (rotten and (needs_states(one) or _counts(one))):  # a state or a match may be in a damaged file
                 self.outcome.broken += [Broken("results", x) for x in broken_results(one, told, whole, complete_us)]
             self.outcome.broken += [Broken("columns", x) for x in broken_rows(one, told, whole)]
             # Who is lied to may know too much of others: then verdicts are those of the clocks, not of the world.
@@ -393,6 +393,10 @@ class _Run:
                 part.process.bury()
         self._loop.end_tasks()
         self._loop.close()
+
+
+def _counts(rule: Rule) -> bool:
+    return isinstance(rule, CepRule) and rule.count is not None
 
 
 def _complete_us(landed: Landed, effective: Ends) -> int:

@@ -125,9 +125,24 @@ def _event(rule: CepRule, stream: Stream, one: LandedReading, frontiers: Mapping
     moved = [us + other.offset_us for other in rule.streams if (us := frontiers[other.name]) is not None]
     if len(moved) < len(frontiers):
         return None
+    if rule.count:  # the count of the stretch that its middle is in was told
+        return "late" if middle_us(rule, one) < counted_before(rule, min(moved)) else None
     if one.t_max + stream.offset_us < min(moved):
         return "late"
     return TOO_LONG if one.t_min + stream.offset_us < min(moved) - longest_event_us(rule) else None
+
+
+def middle_us(rule: CepRule, one: LandedReading) -> int:
+    """The point that a rule with COUNT takes a reading for: the middle of its stamp, moved by OFFSET."""
+    moved_us = next((stream.offset_us for stream in rule.streams if stream.pattern == one.stream), 0)
+    return moved_us + one.t_min + (one.t_max - one.t_min) // 2
+
+
+def counted_before(rule: CepRule, frontier_us: int) -> int:
+    """The end of the last stretch that is told at a frontier: half of the longest stamp has passed since."""
+    every_us = rule.count.every_us if rule.count else None
+    assert every_us is not None
+    return (frontier_us - (longest_event_us(rule) + 1) // 2) // every_us * every_us
 
 
 def longest_event_us(rule: CepRule) -> int:

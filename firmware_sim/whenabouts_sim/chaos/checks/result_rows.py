@@ -26,7 +26,8 @@ def broken_rows(rule: Rule, told: Told, landed: Landed) -> Iterator[str]:
     """Columns that differ from the definition, and ids that several results have."""
     of = {one.identity: one for one in landed.readings}
     for row in told.rows:
-        yield from _differences(rule, row, of, {ID})
+        if row.readings:  # a count is of none
+            yield from _differences(rule, row, of, {ID})
     for row in told.retracted:
         yield from _differences(rule, row, of, {ID}, is_retracted=True)
     for row in told.aside:

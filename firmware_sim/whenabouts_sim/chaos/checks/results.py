@@ -76,6 +76,9 @@ def _pair(row: dict[str, Any]) -> tuple[Id, ...]:
 
 
 def _match(row: dict[str, Any]) -> tuple[Id, ...]:
+    """The readings of a match; a count has none."""
+    if "events" not in row:
+        return ()
     return tuple(_identity(one) for one in row["events"])
 
 

@@ -41,6 +41,7 @@ OPTIONS = (
 CAUSAL = OPTIONS[-3:]
 OVER = ("OVER 10 %", "OVER 50 %", "OVER 80 %", "OVER 50 % SKIP TO NEXT")  # of two events alone: see `matches`
 LEFT = "SEQ(shelf a, exit e)"
+COUNTED = ("COUNT EVERY 300 ms", "COUNT EVERY 1 s", "NEXT COUNT EVERY 1 s")  # not with a gap at the end
 PART_CAUSAL = 0.3  # of groups: with a rule of matches in the order of their clocks
 
 
@@ -78,7 +79,7 @@ def with_options(chance: Random, rules: Iterable[RulePlan]) -> tuple[RulePlan, .
 def _optional(chance: Random, plan: RulePlan) -> RulePlan:
     if plan.name != MATCHES or chance.random() >= PART_OPTIONS:
         return plan
-    return _with(plan, chance, chance.choice(OPTIONS + OVER))
+    return _with(plan, chance, chance.choice(OPTIONS + OVER + COUNTED))
 
 
 def _with(plan: RulePlan, chance: Random, options: str) -> RulePlan:
@@ -86,6 +87,9 @@ def _with(plan: RulePlan, chance: Random, options: str) -> RulePlan:
     if options in OVER:
         at_once = plan.form.at_once and "SKIP" not in options
         return replace(plan, form=plan.form._replace(options=options, at_once=at_once, pattern=LEFT))
+    if options in COUNTED:
+        pattern = UNPAID if plan.form.pattern == UNPAID_AT_END else plan.form.pattern
+        return replace(plan, form=plan.form._replace(options=options, at_once=False, pattern=pattern))
     if "SKIP" not in options:
         return replace(plan, form=plan.form._replace(options=options))
     pattern = chance.choice((plan.form.pattern, UNPAID_AT_END))

@@ -39,6 +39,7 @@ def broken_derived(
             wanted = _wanted(plan.near, of_boot)
             told = [(pair, said) for pair, said in map(_told, of_boot) if pair is not None]
             named = f"{plan.name}: of {boot}"
+            yield from (f"{named} {text}" for text in _wrong_clocks(of_boot))
             for (pair, said), count in Counter(told).items():
                 if count > 1:
                     yield f"{named} the pair {pair} was told {count} times"
@@ -60,6 +61,19 @@ def _wanted(near: tuple[int, int], readings: Sequence[LandedReading]) -> dict[Pa
                 num, den = rule.condition.ratio(*ends)
                 found[x.seq, y.seq] = num * PPM // den, max(x.t_min, y.t_min), max(x.t_max, y.t_max)
     return found
+
+
+def _wrong_clocks(readings: Sequence[LandedReading]) -> Iterator[str]:
+    """Pairs whose clock is neither that of both sources together nor, if they are of different views, that of one."""
+    of = {one.seq: one for one in readings}
+    for one in readings:
+        pair, _ = _told(one)
+        if pair is None or not of.keys() >= set(pair):
+            continue
+        a, b = (list(of[seq].vclock or ()) for seq in pair)
+        possible = [a, b, [max(counts) for counts in zip(a, b, strict=True)]] if len(a) == len(b) else [a, b]
+        if list(one.vclock or ()) not in possible:
+            yield f"the pair {pair} was told with the clock {one.vclock}, expected one of {possible}"
 
 
 def _told(one: LandedReading) -> tuple[Pair | None, Said]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule
 from whenabouts_sim.chaos.checks.distance import horizons
 from whenabouts_sim.chaos.checks.landed import Landed
-from whenabouts_sim.chaos.checks.lateness import feeds, longest_event_us, streams_of
+from whenabouts_sim.chaos.checks.lateness import counted_before, feeds, longest_event_us, streams_of
 from whenabouts_sim.chaos.checks.rules.sequences import skip_lengths
 from whenabouts_sim.chaos.parts.landing_files import Ends
 
@@ -55,6 +55,9 @@ def _begins(rule: CepRule | CorrelateRule, frontiers_us: Mapping[str, int], long
         forgotten = horizons(rule, frontiers_us)
         return dict(zip((rule.a.pattern, rule.b.pattern), forgotten or (), strict=True))
     frontier_us = min(frontiers_us[one.name] + one.offset_us for one in streams)
+    if rule.count:
+        frontier_us = counted_before(rule, frontier_us)
+        return {one.pattern: frontier_us - rule.pattern.window_us - one.offset_us for one in streams}
     waits_us = longest_event_us(rule)
     if rule.pattern.mode != "certain":  # a match whose window is too short for some of its times may have any stamps
         waits_us += max(waits_us, longest_us)
