@@ -12,9 +12,9 @@ from whenabouts_sim.chaos.parts.landing_files import FileId
 from whenabouts_sim.chaos.parts.rule_form import Form, StreamForm
 
 MS, S = 1000, 1_000_000
-COUNTING = rule(
-    MATCHES, 500, 100, 1000, form=Form((StreamForm(1000, 100),) * 3, pattern="SEQ(shelf a, exit e)", options="COUNT EVERY 1 s")
-)  # fmt: skip
+STREAMS = (StreamForm(1000, 100),) * 3
+FORM = Form(STREAMS, pattern="SEQ(shelf a, exit e)", options="COUNT EVERY 1 s")
+COUNTING = rule(MATCHES, 500, 100, 1000, form=FORM)
 SHELF = landed("shelf/tags", 0, 10 * S, 10 * S)
 EXITS = [landed("exit/tags", n, 10 * S + n * 150 * MS, 10 * S + n * 150 * MS) for n in (1, 2, 3)]
 NEXT = landed("exit/tags", 7, 10 * S + 480 * MS, 10 * S + 500 * MS)
