@@ -37,6 +37,7 @@ RESULT = pa.schema(
     + [(f"{side}_{name}", _TYPES[name]) for side in "ab" for name in SIDE_COLUMNS]
     + [("probability", pa.float64())]
 )
+NO_RESULT = RESULT.empty_table()
 
 
 def first_of_each(table: pa.Table) -> npt.NDArray[np.int64]:

@@ -74,6 +74,6 @@ def latest_watermarks(landing: Store) -> list[Watermark]:
 def gateways_of(rows: pa.Table) -> list[str]:
     """Return the distinct gateways of rows with columns site and gateway, as "site/gateway"."""
     plain = pa.table({name: rows[name].cast(pa.string()) for name in ("site", "gateway")})
-    distinct = plain.group_by(["site", "gateway"]).aggregate([])
+    distinct = plain.group_by(["site", "gateway"], use_threads=False).aggregate([])
     names: list[str] = pc.binary_join_element_wise(distinct["site"], distinct["gateway"], "/").to_pylist()
     return names

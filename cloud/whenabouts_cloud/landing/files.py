@@ -136,7 +136,8 @@ def numbers_in(tables: Iterable[pa.Table]) -> list[Range]:
     some = [table for table in tables if table.num_rows]
     if not some:
         return []
-    groups = pa.concat_tables(some).group_by(["site", "gateway", "boot"]).aggregate([("seq", "list")])
+    by = pa.concat_tables(some).group_by(["site", "gateway", "boot"], use_threads=False)
+    groups = by.aggregate([("seq", "list")])
     seqs, ranges = groups["seq_list"].combine_chunks(), list[Range]()
     for row, seq in zip(groups.drop_columns("seq_list").to_pylist(), seqs, strict=True):
         numbers = np.unique(seq.values.to_numpy())

@@ -8,6 +8,7 @@ the broker; only then put f into the heartbeat.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -194,6 +195,7 @@ def birth(
     )
 
 
+@cache
 def _version() -> str:
     try:
         return version("whenabouts")

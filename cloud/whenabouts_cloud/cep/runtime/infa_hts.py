@@ -140,11 +140,11 @@ class Engine:
     def waiting_events(self) -> Array:
         """Indices of the events of all complete matches that may still be emitted or retracted, and -1 for empty places."""
         c, rows = self.compiled, self.state.pending[: int(self.state.meta[META.pending_top])]
-        rows = rows[rows[:, PENDING.node] >= 0]
         widths = np.array([len(c.plans[number].alternatives[place].classes) for number, place in c.alternatives])
-        is_filled = np.arange(c.most) < widths[rows[:, PENDING.alternative], None]
+        filled = np.where(rows[:, PENDING.node] >= 0, widths[rows[:, PENDING.alternative]], 0)
+        held = rows[:, PENDING_EVENTS + 2 :: 3][np.arange(c.most) < filled[:, None]]
         skips = (one.waiting[:, one.rows_from :].ravel() for one in self.candidates.skippers.values())
-        return np.concatenate([rows[:, PENDING_EVENTS + 2 :: 3][is_filled], *skips])
+        return np.concatenate([held, *skips])
 
     @property
     def counters(self) -> dict[str, int]:

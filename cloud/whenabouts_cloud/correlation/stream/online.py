@@ -54,6 +54,7 @@ import pyarrow as pa
 
 from whenabouts_cloud.blobs import of_bytes, to_bytes
 from whenabouts_cloud.correlation.pairs import (
+    NO_RESULT,
     READING,
     RESULT,
     condition_of,
@@ -111,7 +112,7 @@ class OnlineCorrelation:
         emitted += self._join(before[0], self._kept[0].num_rows, 0, self._kept[1].num_rows)
         emitted += self._join(0, before[0], before[1], self._kept[1].num_rows)
         emitted += self._bound()
-        rows = pa.concat_tables([RESULT.empty_table(), *emitted])
+        rows = pa.concat_tables([NO_RESULT, *emitted])
         self._count_emitted(rows)
         return Pushed(rows, pa.concat_tables([late for _, late in arrived]))
 
@@ -124,7 +125,7 @@ class OnlineCorrelation:
         a_frontier, b_frontier = self._frontier
         lo, hi = self._condition.lo_us, self._condition.hi_us
         longest_a, longest_b = self._longest(self.rule.a), self._longest(self.rule.b)
-        rows = RESULT.empty_table()
+        rows = NO_RESULT
         if b_frontier is not None:
             self._kept[0], rows = self._emission.settle(self._kept[0], b_frontier - hi - longest_b)
         if a_frontier is not None and b_frontier is not None:
@@ -278,7 +279,7 @@ class OnlineCorrelation:
         """Drop surplus readings furthest from the frontier, those from the future first or only; return their best pairs."""
         surplus = self._kept[side].num_rows - self.max_rows
         if surplus <= 0 or (only_ahead and self._frontier[side] is None):
-            return RESULT.empty_table()
+            return NO_RESULT
         t_max, frontier = times(self._kept[side], "t_max"), self._frontier[side]
         zero = np.int64(INT64_MIN if frontier is None else frontier)
         apart = np.where(t_max < zero, zero - t_max, t_max - zero).view(np.uint64)  # wraps around to the right number
@@ -296,7 +297,7 @@ class OnlineCorrelation:
         self.counts["overflow"] += int((lost & ~ahead).sum())
         dropped = self._kept[side].filter(pa.array(lost))
         self._kept[side] = self._kept[side].filter(pa.array(~lost)).combine_chunks()
-        return self._emission.take_best(dropped) if side == 0 else RESULT.empty_table()
+        return self._emission.take_best(dropped) if side == 0 else NO_RESULT
 
     def _drop_unmatchable(self, side: int) -> None:
         surplus = self._kept[side].num_rows - self.max_rows

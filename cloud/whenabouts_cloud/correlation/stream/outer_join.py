@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from whenabouts_cloud.correlation.nearest import nearest
 from whenabouts_cloud.correlation.pairs import (
+    NO_RESULT,
     READING,
-    RESULT,
     pair_rows,
     shift_us,
     unmatchable,
@@ -43,7 +43,7 @@ class Emission:
 
     def __init__(self, rule: CorrelateRule, condition: Condition) -> None:
         self.unmatched = rule.kind != "inner"  # readings in no pair are emitted
-        self.best = RESULT.empty_table()
+        self.best = NO_RESULT
         self._rule = rule
         self._condition = condition
         self._marks = self.unmatched or rule.top_k is not None
@@ -84,24 +84,24 @@ class Emission:
         mark[a_from + i] = MATCHED
         kept = _with_mark(kept, mark)
         if self._rule.kind == "anti":
-            return kept, RESULT.empty_table()
+            return kept, NO_RESULT
         rows = pair_rows(self._rule, a, b, i, j, probability)
         if self._rule.top_k is None:
             return kept, rows
         self.best = pa.concat_tables([self.best, rows])
         best = nearest(self.best, _group(self.best), self._rule.top_k, self._condition, shift_us(self._rule))
         self.best = self.best.filter(pa.array(best)).combine_chunks()
-        return kept, RESULT.empty_table()
+        return kept, NO_RESULT
 
     def settle(self, kept: pa.Table, bound: int) -> tuple[pa.Table, pa.Table]:
         """Close kept readings of a with t_max below the bound; return kept with new marks, and the rows now final."""
         if not self._marks:
-            return kept, RESULT.empty_table()
+            return kept, NO_RESULT
         mark = kept["mark"].to_numpy().copy()
         open_ends = mark == OPEN if self._rule.top_k is None else mark != CLOSED
         due = (times(kept, "t_max") < min(max(bound, INT64_MIN), INT64_MAX)) & open_ends
         if not due.any():
-            return kept, RESULT.empty_table()
+            return kept, NO_RESULT
         emitted = []
         if self.unmatched:
             unpaired = due & (mark == OPEN)
@@ -115,7 +115,7 @@ class Emission:
     def take_best(self, a: pa.Table) -> pa.Table:
         """Remove and return the best pairs held back for these readings; none without top_k."""
         if self._rule.top_k is None:
-            return RESULT.empty_table()
+            return NO_RESULT
         names = [f"a_{name}" for name in IDENTITY]
         held = self.best.select(names)
         group = _group(pa.concat_tables([a.select(IDENTITY).rename_columns(names).cast(held.schema), held]))

@@ -124,7 +124,7 @@ def tables_of(
             watermarks[stream].append(Watermark(gateway, us, boot))
     # Unify the dictionaries of the parts, so that later steps see one chunk.
     return {
-        name: pa.concat_tables([schema.empty_table(), *parts[name]]).unify_dictionaries().combine_chunks()
+        name: pa.concat_tables(parts[name] or [schema.empty_table()]).unify_dictionaries().combine_chunks()
         for name, schema in engine.tables(rule).items()
     }, watermarks
 
