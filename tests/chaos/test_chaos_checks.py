@@ -14,6 +14,7 @@ from whenabouts_sim.chaos.checks.rules.definition import broken_results
 from whenabouts_sim.chaos.network.overheard import Said
 from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, engine_of, rule
 from whenabouts_sim.chaos.parts.landing_files import FileId
+from whenabouts_sim.chaos.parts.rule_form import Form
 from whenabouts_sim.chaos.schedule.fault import Fault
 from whenabouts_sim.chaos.schedule.schedule import draw
 from whenabouts_sim.world.clocks import EPOCH_US
@@ -85,6 +86,9 @@ def test_only_a_damaged_spool_may_send_again_what_it_had_sent():
     assert broken_laws(rot, again, {}, {"dock": []}) == []
     assert [one.law for one in broken_laws(rot, late, {}, {"dock": []})] == ["frontiers"]
     assert {one.law for one in broken_laws(SCHEDULE, again, {}, {"dock": []})} == {"stamps", "frontiers"}
+    gap = SEEN._replace(seq=1, kind="gap", key=None, value="1")  # that it was refused is forgotten, too
+    counted = Landed([gap, SEEN._replace(boot=8, file=FileId(0, 3))], [said], [])
+    assert "frontiers" not in {one.law for one in broken_laws(rot, counted, {}, {"dock": []})}
 
 
 def test_micro_batches_that_bring_a_rule_nothing_are_no_steps_of_it():
@@ -92,6 +96,17 @@ def test_micro_batches_that_bring_a_rule_nothing_are_no_steps_of_it():
     rows = [SEEN, reading("till/tags", 1, 0, 1, file=2), SEEN._replace(kind="gap", file=FileId(0, 3))]
     said = [LandedFrontier(FileId(0, 4), "hall", "gw-1", EPOCH_US, ("door/tags",))]
     assert steps_of(rule(PAIRS, 1000, 80, 1000), Landed(rows, said), upto(1, 2, 3, 4)) == upto(1, 4)
+
+
+def test_a_stamp_that_no_pair_can_hold_is_no_step_and_a_copy_in_another_part_is_one():
+    """Limits of 2 s and 80 % hold stamps of at most 2.5 s; unmatched ones of any length are results."""
+    one, longest_us = rule(PAIRS, 1000, 80, 1000), 2_500_000
+    for length_us, is_step in ((longest_us, True), (longest_us + 1, False)):
+        landed = Landed([reading("dock/tags", 1, 0, length_us, file=2)], [])
+        assert steps_of(one, landed, upto(1, 2)) == (upto(2) if is_step else [])
+        assert steps_of(rule(PAIRS, 1000, 80, 1000, form=Form(choice="KEEP ALL a")), landed, upto(1, 2)) == upto(2)
+    copied = Landed([SEEN], [], copies=[reading("dock/tags", 0, 0, 1, file=2)])
+    assert steps_of(one, copied, upto(1, 2, 3)) == upto(1, 2)
 
 
 def reading(stream, seq, t_min, t_max, file=1):

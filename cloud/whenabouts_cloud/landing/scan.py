@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.landing.files import DAMAGE, DamagedFileError
+from whenabouts_cloud.landing.files import DAMAGE, DamagedFileError, sound
 from whenabouts_cloud.landing.history import Piece
 from whenabouts_cloud.landing.layout import NUMBER
 from whenabouts_cloud.landing.schema import NO_BOOT, SCHEMA
@@ -82,7 +82,7 @@ def _whole(landing: Store, path: str, schema: pa.Schema) -> pa.Table:
             known = pq.read_schema(source).names
             file = _opened(landing, source, [name for name in texts if name in known])
         present = set(file.schema_arrow.names)
-        table = file.read(columns=[name for name in schema.names if name in present], use_threads=False)
+        table = sound(file.read(columns=[name for name in schema.names if name in present], use_threads=False))
     columns = [table[x.name] if x.name in present else pa.nulls(table.num_rows, x.type) for x in schema]
     return pa.table(columns, names=schema.names).cast(schema)
 
@@ -105,6 +105,5 @@ def _filtered(landing: Store, path: str, schema: pa.Schema, where: pc.Expression
     system, full = landing.place(path)
     known = [schema.field(x.name) if x.name in schema.names else x for x in SCHEMA]
     every = pa.schema([*known, pa.field(NUMBER, pa.int64())])
-    return parquet.make_fragment(full, filesystem=system).to_table(
-        schema=every, columns=schema.names, filter=where, use_threads=False
-    )
+    fragment = parquet.make_fragment(full, filesystem=system)
+    return sound(fragment.to_table(schema=every, columns=schema.names, filter=where, use_threads=False))

@@ -223,7 +223,7 @@ class _Run:
                 self.outcome.broken += [Broken("kept", x) for x in broken_kept(one, kept, landed, all_ends)]
             whole = landed.without(landed.damaged)
             told = told.among(whole.readings) if rotten else told
-            if not (rotten and (needs_states(one) or _counts(one))):  # a state or a match may be in a damaged file
+            if not self._is_unknown(one, rotten):
                 self.outcome.broken += [Broken("results", x) for x in broken_results(one, told, whole, complete_us)]
             self.outcome.broken += [Broken("columns", x) for x in broken_rows(one, told, whole)]
             # Who is lied to may know too much of others: then verdicts are those of the clocks, not of the world.
@@ -235,6 +235,13 @@ class _Run:
                 else:
                     contradicts = broken_verdicts(one, gateways, told, landed, truth, complete_us)
                 self.outcome.broken += [Broken("together", x) for x in contradicts]
+
+    def _is_unknown(self, rule: Rule, rotten: object) -> bool:
+        """True if results depend on more than their own readings and what landed does not tell all of it: on states, or on
+        counted matches, that may be in a damaged file, or on clocks that a liar in the group has set ahead.
+        """
+        needs_more = isinstance(rule, CepRule) and rule.count is not None
+        return bool(rotten and needs_more) or (needs_states(rule) and bool(rotten or self.schedule.lying_member))
 
     def _watch_limits(self) -> None:
         """Look at the queues of all agents now and again; each limit that is passed is told once."""
@@ -393,10 +400,6 @@ class _Run:
                 part.process.bury()
         self._loop.end_tasks()
         self._loop.close()
-
-
-def _counts(rule: Rule) -> bool:
-    return isinstance(rule, CepRule) and rule.count is not None
 
 
 def _complete_us(landed: Landed, effective: Ends) -> int:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.landing.files import DAMAGE, DamagedFileError
+from whenabouts_cloud.landing.files import DAMAGE, DamagedFileError, sound
 from whenabouts_cloud.landing.history import Piece
 from whenabouts_cloud.landing.layout import NUMBER
 from whenabouts_cloud.landing.scan import encoded
@@ -65,7 +65,7 @@ def read_block(landing: Store, block: Block, columns: Sequence[str]) -> pa.Table
                 source, read_dictionary=[name for name in texts if name in known], page_checksum_verification=True
             )
             wanted = [name for name in (*columns, *([NUMBER] if piece.merged else [])) if name in known]
-            table = file.read_row_group(block.group, columns=wanted, use_threads=False)
+            table = sound(file.read_row_group(block.group, columns=wanted, use_threads=False))
             if piece.merged and NUMBER in known:
                 number = table[NUMBER]
                 table = table.filter(pc.and_(pc.greater(number, piece.after), pc.less_equal(number, piece.upto)))

@@ -62,8 +62,8 @@ class LandedFrontier(NamedTuple):
 class Landed:
     """All of it, in the order of files; of a reading that several parts hold, which readers drop, the first.
 
-    twice: readings that one part holds twice. again: those that several parts hold. damaged: keys of readings in files of
-    which a bit has changed, which readers may have or not.
+    twice: readings that one part holds twice. again: those that several parts hold. copies: all but the first of each.
+    damaged: keys of readings in files of which a bit has changed, which readers may have or not.
     """
 
     readings: list[LandedReading]
@@ -71,6 +71,7 @@ class Landed:
     twice: list[Id] = field(default_factory=list)
     again: frozenset[Id] = frozenset()
     damaged: frozenset[str | None] = frozenset()
+    copies: Sequence[LandedReading] = ()
 
     def without(self, keys: frozenset[str | None]) -> "Landed":
         """Without the readings of some keys."""
@@ -118,6 +119,7 @@ def read_landing(
         [identity for (_, identity), count in counts.items() if count > 1 and identity not in ids],
         frozenset(identity for identity, count in times.items() if count > 1),
         frozenset(one.key for one in found if one.identity in ids),
+        [one for one in found if first[one.identity] is not one],
     )
 
 

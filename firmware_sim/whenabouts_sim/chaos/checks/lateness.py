@@ -29,7 +29,9 @@ def steps_of(rule: Rule, landed: Landed, ends: Sequence[Ends]) -> list[Ends]:
     """Those of the micro-batches in which the rule got a reading or a watermark: of others its shards learn nothing."""
     streams = streams_of(rule)
     files = {
-        one.file for one in landed.readings if one.kind != "gap" and any(_is_part(one, stream) for stream in streams)
+        one.file
+        for one in (*landed.readings, *landed.copies)
+        if one.kind != "gap" and any(_is_part(one, stream) and not _is_left_out(rule, one) for stream in streams)
     }
     if needs_states(rule):
         files |= {one.file for one in landed.readings if VIEW in (one.attrs or "")}
@@ -43,6 +45,13 @@ def steps_of(rule: Rule, landed: Landed, ends: Sequence[Ends]) -> list[Ends]:
         end for begin, end in zip(begins, ends, strict=False)
         if any(file.within(end) and not file.within(begin) for file in files)
     ]  # fmt: skip
+
+
+def _is_left_out(rule: Rule, one: LandedReading) -> bool:
+    """True if a reading is not handed to the shards: no pair can hold it."""
+    return isinstance(rule, CorrelateRule) and all(
+        _is_useless(rule, side, one) for side, stream in enumerate((rule.a, rule.b)) if _is_part(one, stream)
+    )
 
 
 def needs_states(rule: Rule) -> bool:

@@ -146,11 +146,24 @@ def _counted_twice(schedule: Schedule, landed: Landed, rotten: Collection[tuple[
 
 
 def _comes_again(
-    one: LandedReading, first: Mapping[tuple[str | None, ...], Id], rotten: Collection[tuple[str, ...]]
+    one: LandedReading,
+    first: Mapping[tuple[str | None, ...], Id],
+    gaps: Sequence[LandedReading],
+    rotten: Collection[tuple[str, ...]],
 ) -> bool:
-    """True for a repeat with another number, of a gateway whose spool was damaged."""
+    """True for a repeat with another number, of a gateway whose spool was damaged; or for what an earlier start had counted
+    as refused, if the spool has forgotten that.
+    """
     is_first = first[one.site, one.gateway, one.stream, one.key] == one.identity
-    return (one.site, one.gateway) in rotten and not is_first
+    is_counted = any(
+        gap.identity[:2] == one.identity[:2]
+        and gap.stream == one.stream
+        and gap.boot < one.boot
+        and gap.t_min <= one.t_max
+        and one.t_min <= gap.t_max
+        for gap in gaps
+    )
+    return (one.site, one.gateway) in rotten and (is_counted or not is_first)
 
 
 def gateways_with_rot(schedule: Schedule) -> set[tuple[str, ...]]:
@@ -185,6 +198,7 @@ def _frontiers(landed: Landed, rotten: Collection[tuple[str, ...]]) -> Iterator[
     first: dict[tuple[str | None, ...], Id] = {}
     for one in landed.readings:
         first.setdefault((one.site, one.gateway, one.stream, one.key), one.identity)
+    gaps = [one for one in landed.readings if one.kind == "gap"]
     for said in landed.frontiers:
         for one in landed.readings:
             if (
@@ -193,7 +207,7 @@ def _frontiers(landed: Landed, rotten: Collection[tuple[str, ...]]) -> Iterator[
                 and one.stream in said.streams
                 and one.t_max < said.frontier_us
                 and one.kind != "gap"
-                and not _comes_again(one, first, rotten)
+                and not _comes_again(one, first, gaps, rotten)
             ):
                 yield (
                     f"file {_named(said.file)} says that {said.site}/{said.gateway} is complete until {said.frontier_us}, "

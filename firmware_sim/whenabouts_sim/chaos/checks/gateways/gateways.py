@@ -50,7 +50,10 @@ def broken_gateways(
 ) -> Iterator[Broken]:
     """What does not hold. rotten: gateways that may have forgotten what they sent. end_us: of the schedule, UTC."""
     lives, reported = lives_of(gateways, schedule), reported_by(gateways, schedule.sightings)
-    slow = {fault.target for fault in schedule.faults if fault.kind == "slow_threads"}
+    kinds = (
+        ("slow_threads", "disk_full") if schedule.most_waiting else ("slow_threads",)
+    )  # with little room threads wait
+    slow = {fault.target for fault in schedule.faults if fault.kind in kinds}
     for name, gateway in gateways.items():
         yield from (Broken("utc", f"{name}: {text}") for text in gateway.wrong_times)
         for reader, line in () if name in slow else gateway.lines.items():
