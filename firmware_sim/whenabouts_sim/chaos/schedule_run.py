@@ -37,6 +37,7 @@ from whenabouts_sim.chaos.checks.results import read_told
 from whenabouts_sim.chaos.checks.rules.definition import broken_results
 from whenabouts_sim.chaos.checks.rules.kept import broken_kept, kept_of
 from whenabouts_sim.chaos.checks.rules.possibly import broken_possibilities
+from whenabouts_sim.chaos.checks.rules.waits import broken_waits
 from whenabouts_sim.chaos.checks.together import broken_verdicts, presences
 from whenabouts_sim.chaos.disturbances import Disturbances
 from whenabouts_sim.chaos.limits_in_place import limited
@@ -219,6 +220,7 @@ class _Run:
             if self.schedule.shards == 1 and not rotten:
                 after = [(x.batch, x.frontiers_us) for x in kept]
                 self.outcome.broken += [Broken("job", x) for x in broken_job_frontiers(one, after, landed, all_ends)]
+                self.outcome.broken += [Broken("waits", x) for x in broken_waits(one, told, after, landed)]
             if not (needs_states(one) and (rotten or landed.again)):  # copies of readings wait for states
                 self.outcome.broken += [Broken("kept", x) for x in broken_kept(one, kept, landed, all_ends)]
             whole = landed.without(landed.damaged)

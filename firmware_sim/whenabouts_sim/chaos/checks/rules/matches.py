@@ -130,6 +130,14 @@ def _gaps(rule: CepRule, counts: Sequence[int]) -> Iterator[_Gap]:
         yield from _passed_over(elements)
 
 
+def closing(rule: CepRule, events: Sequence[LandedReading]) -> Iterator[LandedReading | None]:
+    """Of each gap of a match the event behind it, None at the end."""
+    elements = [one for one in _parts(rule) if isinstance(one, Event)]
+    counts = [sum(event.stream == _stream(one.types[0]) for event in events) for one in elements]
+    for gap in _gaps(rule, counts):
+        yield None if gap.behind is None else events[gap.behind]
+
+
 def _sides(place: int, last: int) -> tuple[int | None, int | None]:
     return (place if place >= 0 else None), (place + 1 if place < last else None)
 

@@ -18,14 +18,14 @@ def broken_matches(
     those of the readings in a group.
     """
     aside = told.late | told.too_long
-    moved = [_moved(rule, one) for one in readings if one.identity not in aside]
+    in_time = [moved(rule, one) for one in readings if one.identity not in aside]
     of = {one.identity: one for one in readings}
-    certain = {tuple(one.identity for one in chosen): chosen for chosen in matches(rule, moved, places or {})}
+    certain = {tuple(one.identity for one in chosen): chosen for chosen in matches(rule, in_time, places or {})}
     yield from _broken_retractions(rule, told)
     mine = set(told.results) - {row.readings for row in told.retracted}
     for result in mine - certain.keys():
         yield f"{rule.name}: {_shown(result, of)} was told, and is no result"
-    decided_us = complete_us + min(stream.offset_us for stream in rule.streams) - _wait_us(rule)
+    decided_us = complete_us + min(stream.offset_us for stream in rule.streams) - wait_us(rule)
     for result in certain.keys() - mine:
         if all(one.t_max < decided_us for one in certain[result]):
             yield f"{rule.name}: {_shown(result, of)} is a result, and was not told"
@@ -42,13 +42,13 @@ def _broken_retractions(rule: CepRule, told: Told) -> Iterator[str]:
             yield f"{rule.name}: {row.readings} was retracted, and had not been told before"
 
 
-def _moved(rule: CepRule, one: LandedReading) -> LandedReading:
+def moved(rule: CepRule, one: LandedReading) -> LandedReading:
     """The reading with the OFFSET of its stream."""
     moved_us = next((stream.offset_us for stream in rule.streams if stream.pattern == one.stream), 0)
     return one._replace(t_min=one.t_min + moved_us, t_max=one.t_max + moved_us)
 
 
-def _wait_us(rule: CepRule) -> int:
+def wait_us(rule: CepRule) -> int:
     """How long after its end a match is told at the latest. A forbidden event may be as long as the longest, and so come
     that much later; one behind the last element may lie as far as the window. SKIP waits for matches that begin earlier.
     """
