@@ -131,20 +131,26 @@ def _event(rule: CepRule, stream: Stream, one: LandedReading, frontiers: Mapping
     """Late, or begun before what is kept for a stamp's length. Events are in order, so the slowest stream decides, each
     moved by its OFFSET.
     """
-    moved = [us + other.offset_us for other in rule.streams if (us := frontiers[other.name]) is not None]
-    if len(moved) < len(frontiers):
+    reached_us = [us + other.offset_us for other in rule.streams if (us := frontiers[other.name]) is not None]
+    if len(reached_us) < len(frontiers):
         return None
     if rule.count:  # the count of the stretch that its middle is in was told
-        return "late" if middle_us(rule, one) < counted_before(rule, min(moved)) else None
-    if one.t_max + stream.offset_us < min(moved):
+        return "late" if middle_us(rule, one) < counted_before(rule, min(reached_us)) else None
+    if one.t_max + stream.offset_us < min(reached_us):
         return "late"
-    return TOO_LONG if one.t_min + stream.offset_us < min(moved) - longest_event_us(rule) else None
+    return TOO_LONG if one.t_min + stream.offset_us < min(reached_us) - longest_event_us(rule) else None
+
+
+def moved(rule: CepRule, one: LandedReading) -> LandedReading:
+    """The reading with the OFFSET of its stream."""
+    moved_us = next((stream.offset_us for stream in rule.streams if stream.pattern == one.stream), 0)
+    return one._replace(t_min=one.t_min + moved_us, t_max=one.t_max + moved_us)
 
 
 def middle_us(rule: CepRule, one: LandedReading) -> int:
     """The point that a rule with COUNT takes a reading for: the middle of its stamp, moved by OFFSET."""
-    moved_us = next((stream.offset_us for stream in rule.streams if stream.pattern == one.stream), 0)
-    return moved_us + one.t_min + (one.t_max - one.t_min) // 2
+    at = moved(rule, one)
+    return at.t_min + (at.t_max - at.t_min) // 2
 
 
 def counted_before(rule: CepRule, frontier_us: int) -> int:

@@ -14,6 +14,7 @@ from whenabouts_cloud.rules.model import CepRule, CorrelateRule, LatwinRule, Rul
 from whenabouts_protocol.group_state import PROCESS, VIEW
 from whenabouts_sim.chaos.checks.distance import in_order_probability, probability
 from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
+from whenabouts_sim.chaos.checks.lateness import moved
 from whenabouts_sim.chaos.checks.results import RETRACTED, Row, Told
 from whenabouts_sim.chaos.parts.job_rules import GROUP
 
@@ -95,9 +96,7 @@ def _match(rule: CepRule, readings: Sequence[LandedReading]) -> dict[str, Any]:
 def _probability(rule: CepRule, readings: Sequence[LandedReading]) -> float | None:
     """Null where only possible matches or proven ones are asked for."""
     if rule.pattern.mode == "over":
-        a, b = readings
-        moved_us = {one.pattern: one.offset_us for one in rule.streams}
-        a, b = (x._replace(t_min=x.t_min + moved_us[x.stream], t_max=x.t_max + moved_us[x.stream]) for x in (a, b))
+        a, b = (moved(rule, one) for one in readings)
         return float(in_order_probability(a, b, rule.pattern.window_us))
     return 1.0 if rule.pattern.mode == "certain" else None
 

@@ -14,9 +14,8 @@ def broken_counts(rule: CepRule, told: Told, readings: Sequence[LandedReading], 
     """Stretches with another count than their matches, and those that were not told. complete_us: before it, all was."""
     every_us = rule.count.every_us if rule.count else None
     assert every_us is not None
-    middles = [middle_us(rule, one) for one in readings if one.identity not in told.late]
-    in_time = [one for one in readings if one.identity not in told.late]
-    points = [one._replace(t_min=at_us, t_max=at_us) for one, at_us in zip(in_time, middles, strict=True)]
+    in_time = [(one, middle_us(rule, one)) for one in readings if one.identity not in told.late]
+    points = [one._replace(t_min=at_us, t_max=at_us) for one, at_us in in_time]
     wanted = Counter((found[0].key, found[-1].t_min // every_us * every_us) for found in matches(rule, points, {}))
     told_of = {(row.columns["key"], row.columns["t_min"]): row.columns for row in told.rows}
     if len(told_of) < len(told.rows):

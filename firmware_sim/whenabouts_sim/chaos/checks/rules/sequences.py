@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from whenabouts_cloud.rules.model import CepRule
 from whenabouts_sim.chaos.checks.landed import Id, LandedReading
-from whenabouts_sim.chaos.checks.lateness import longest_event_us
+from whenabouts_sim.chaos.checks.lateness import longest_event_us, moved
 from whenabouts_sim.chaos.checks.results import Told
 from whenabouts_sim.chaos.checks.rules.causal_order import Places
 from whenabouts_sim.chaos.checks.rules.matches import has_gap_at_end, has_gaps, matches
@@ -40,12 +40,6 @@ def _broken_retractions(rule: CepRule, told: Told) -> Iterator[str]:
     for row in told.retracted:
         if rule.pattern.emit == "sure" or row.batch < batches.get(row.readings, row.batch + 1):
             yield f"{rule.name}: {row.readings} was retracted, and had not been told before"
-
-
-def moved(rule: CepRule, one: LandedReading) -> LandedReading:
-    """The reading with the OFFSET of its stream."""
-    moved_us = next((stream.offset_us for stream in rule.streams if stream.pattern == one.stream), 0)
-    return one._replace(t_min=one.t_min + moved_us, t_max=one.t_max + moved_us)
 
 
 def wait_us(rule: CepRule) -> int:

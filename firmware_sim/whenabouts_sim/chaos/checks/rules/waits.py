@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from whenabouts_cloud.rules.model import CepRule, Rule
 from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
-from whenabouts_sim.chaos.checks.lateness import longest_event_us
+from whenabouts_sim.chaos.checks.lateness import longest_event_us, moved
 from whenabouts_sim.chaos.checks.results import Row, Told
 from whenabouts_sim.chaos.checks.rules.matches import closing
-from whenabouts_sim.chaos.checks.rules.sequences import moved, wait_us
+from whenabouts_sim.chaos.checks.rules.sequences import wait_us
 
 
 def broken_waits(
