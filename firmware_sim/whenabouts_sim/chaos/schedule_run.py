@@ -178,7 +178,7 @@ class _Run:
         self.outcome.calm_us = self._now_us
         try:
             self._judge(folder)
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, LookupError) as error:
             self._tell(f"what was written cannot be read: {error!r}", "readable")
 
     def _judge(self, folder: Path) -> None:

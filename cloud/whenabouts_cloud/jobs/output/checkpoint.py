@@ -20,6 +20,7 @@ from whenabouts_cloud.jobs.output.task_files import EFFECTS, LATE, RESULTS
 from whenabouts_cloud.landing.store import Store
 
 NONE = "-"  # in a file of offsets: nothing is known of the source
+LEAST_LINES = {"offsets": 3, "commits": 2}  # version and metadata, and a line for the source
 
 
 class LostCheckpointError(ValueError):
@@ -145,7 +146,7 @@ def _whole(checkpoint: Store, log: str, name: str) -> bool:
                 json.loads(line)
     except ValueError:
         return False
-    return lines[0].startswith(b"v") and len(lines) > 1
+    return lines[0].startswith(b"v") and len(list(filter(None, lines))) >= LEAST_LINES[log]
 
 
 def _remove(checkpoint: Store, log: str, name: str) -> None:
