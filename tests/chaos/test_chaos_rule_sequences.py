@@ -5,7 +5,7 @@ import pytest
 from support.landed_readings import landed
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier
 from whenabouts_sim.chaos.checks.lateness import broken_lateness
-from whenabouts_sim.chaos.checks.result_rows import broken_rows
+from whenabouts_sim.chaos.checks.rules.result_rows import broken_rows
 from whenabouts_sim.chaos.checks.results import Row, Told
 from whenabouts_sim.chaos.checks.rules.kept import Kept, broken_kept
 from whenabouts_sim.chaos.checks.rules.sequences import broken_matches

@@ -32,7 +32,7 @@ from whenabouts_sim.chaos.checks.lateness import (
 from whenabouts_sim.chaos.checks.laws import Broken, broken_laws, future_frontiers, gateways_with_rot
 from whenabouts_sim.chaos.checks.limits import left_at_the_end, left_in_agent, left_in_ingest, over_limits
 from whenabouts_sim.chaos.checks.promises import broken_promises
-from whenabouts_sim.chaos.checks.result_rows import broken_rows
+from whenabouts_sim.chaos.checks.rules.result_rows import broken_rows
 from whenabouts_sim.chaos.checks.results import read_told
 from whenabouts_sim.chaos.checks.rules.definition import broken_results
 from whenabouts_sim.chaos.checks.rules.kept import broken_kept, kept_of

@@ -37,11 +37,7 @@ def rule(
             "".join(form.declared(SIDES, delay_ms)) + f"RULE {PAIRS} CORRELATE dock AS a, door AS b\n"
             f"  WHERE {form.predicate(distance_ms)} OVER {percent} % AND a.key = b.key {form.choice}\n"
         ),
-        MATCHES: lambda: (
-            "".join(form.declared(PLACES, delay_ms))
-            + f"RULE {MATCHES} {form.pattern} WITHIN {distance_ms} ms PER key {form.options}"
-            + f"{' ON ARRIVAL' if form.at_once else ''}\n"
-        ),
+        MATCHES: lambda: "".join(form.declared(PLACES, delay_ms)) + f"RULE {MATCHES} {form.match(distance_ms)}\n",
         TOGETHER: lambda: (
             "".join(
                 f'STREAM {one} FROM "{state_stream(gateway)}" DELAY {delay_ms} ms\n' for one, gateway in states.items()

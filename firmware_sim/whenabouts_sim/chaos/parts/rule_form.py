@@ -31,7 +31,8 @@ class StreamForm(NamedTuple):
 class Form(NamedTuple):
     """streams: of each stream of the rule, in their order; none: DELAY of the rule, no OFFSET. Of pairs: between_ms, the
     limits of @b - @a in place of a distance; choice, what follows the conditions. Of matches: pattern; options, the words
-    behind it; at_once: emitted on arrival, and retracted when it proves wrong. Of a group: modality.
+    behind it; at_once: emitted on arrival, and retracted when it proves wrong; where: conditions; is_below: the window is
+    longer than any match; is_across: events may have any keys. Of a group: modality.
     """
 
     streams: tuple[StreamForm, ...] = ()
@@ -40,6 +41,9 @@ class Form(NamedTuple):
     pattern: str = UNPAID
     options: str = ""
     at_once: bool = False
+    where: tuple[str, ...] = ()
+    is_below: bool = False
+    is_across: bool = False
     modality: str = "DEFINITELY"
 
     def declared(self, names: Sequence[str], delay_ms: int) -> Iterator[str]:
@@ -50,6 +54,14 @@ class Form(NamedTuple):
             owner = one.owner.declared() if one.owner else ""
             length = f"LENGTH 0 us .. {one.length_ms} ms"
             yield f'STREAM {name} FROM "{name}/tags"{owner} DELAY {one.delay_ms} ms {length}{offset}\n'
+
+    def match(self, window_ms: int) -> str:
+        """The pattern with its window and all that follows."""
+        within = (
+            f"WITHIN {'< ' if self.is_below else ''}{window_ms} ms {'ACROSS KEYS' if self.is_across else 'PER key'}"
+        )
+        where = f"WHERE {' AND '.join(self.where)}" if self.where else ""
+        return f"{self.pattern} {within} {self.options} {'ON ARRIVAL' if self.at_once else ''} {where}"
 
     def predicate(self, distance_ms: int) -> str:
         """What holds of the times of a pair."""

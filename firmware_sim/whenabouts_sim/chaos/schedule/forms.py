@@ -42,6 +42,13 @@ CAUSAL = OPTIONS[-3:]
 OVER = ("OVER 10 %", "OVER 50 %", "OVER 80 %", "OVER 50 % SKIP TO NEXT")  # of two events alone: see `matches`
 LEFT = "SEQ(shelf a, exit e)"
 COUNTED = ("COUNT EVERY 300 ms", "COUNT EVERY 1 s", "NEXT COUNT EVERY 1 s")  # not with a gap at the end
+SHAPES = ("SEQ((shelf | till) a, exit e)", "SEQ(shelf a, !(till | exit) c, exit e)", "SEQ(shelf a, OR(till c, exit e))")
+WITH_AND = ("AND(shelf a, exit e)", "SEQ(AND(shelf a, till c), exit e)")  # without options alone
+CONDITIONS = (
+    "a.t_max - a.t_min < 100 ms", "e.t_min - a.t_max < 400 ms", "a.gateway = e.gateway", 'e.site != "hall"',
+    "c.gateway = a.gateway", "c.t_max - c.t_min > 20 ms", "c.t_min - a.t_min < 200 ms",
+)  # fmt: skip
+PART_SHAPED, PART_WHERE, PART_BELOW, PART_ACROSS = 0.2, 0.3, 0.15, 0.15  # of rules of matches
 PART_CAUSAL = 0.3  # of groups: with a rule of matches in the order of their clocks
 
 
@@ -94,6 +101,46 @@ def _with(plan: RulePlan, chance: Random, options: str) -> RulePlan:
         return replace(plan, form=plan.form._replace(options=options))
     pattern = chance.choice((plan.form.pattern, UNPAID_AT_END))
     return replace(plan, form=plan.form._replace(options=options, at_once=False, pattern=pattern))
+
+
+def with_shapes(chance: Random, rules: Iterable[RulePlan]) -> tuple[RulePlan, ...]:
+    """The rules, of which some of matches have another pattern, or are of all keys."""
+    return tuple(_shaped(chance, one) for one in rules)
+
+
+def with_conditions(chance: Random, rules: Iterable[RulePlan]) -> tuple[RulePlan, ...]:
+    """The rules, of which some of matches have conditions, or a window that no match may fill."""
+    return tuple(_conditional(chance, one) for one in rules)
+
+
+def _shaped(chance: Random, plan: RulePlan) -> RulePlan:
+    """AND is drawn without options, and all keys in a short window and in one order: their definitions try all choices."""
+    options = plan.form.options
+    if plan.name != MATCHES or options in OVER + COUNTED:
+        return plan
+    form, window_ms = plan.form, plan.distance_ms
+    if chance.random() < PART_SHAPED and "SKIP" not in options:
+        form = form._replace(pattern=chance.choice(SHAPES if options else SHAPES + WITH_AND))
+    if chance.random() < PART_ACROSS and options in ("", "SKIP TO NEXT", "SKIP PAST LAST"):
+        form, window_ms = form._replace(is_across=True), chance.choice((50, 100, 200))
+    return replace(plan, distance_ms=window_ms, form=form)
+
+
+def _conditional(chance: Random, plan: RulePlan) -> RulePlan:
+    """NEXT asks which events could replace another, under conditions that not all events of a match are in yet."""
+    form = plan.form
+    if plan.name != MATCHES:
+        return plan
+    if (
+        chance.random() < PART_WHERE
+        and "NEXT" not in form.options.replace("TO NEXT", "")
+        and form.options not in COUNTED
+    ):
+        possible = [one for one in CONDITIONS if "c." not in one or " c" in form.pattern]
+        form = form._replace(where=tuple(chance.sample(possible, chance.choice((1, 1, 2)))))
+    if chance.random() < PART_BELOW and form.options not in OVER:
+        form = form._replace(is_below=True)
+    return replace(plan, form=form)
 
 
 def _impatient(chance: Random, plan: RulePlan) -> RulePlan:

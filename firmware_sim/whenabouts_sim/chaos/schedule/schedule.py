@@ -16,11 +16,13 @@ from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.chaos.schedule.fault import CLOUD, SECOND, Fault, draw_faults
 from whenabouts_sim.chaos.schedule.forms import (
     with_causal_order,
+    with_conditions,
     with_forms,
     with_impatience,
     with_options,
     with_owners,
     with_returning_goods,
+    with_shapes,
 )
 from whenabouts_sim.chaos.schedule.more_faults import more_faults
 from whenabouts_sim.readers.faults import Faults
@@ -139,6 +141,8 @@ def draw(seed: int) -> Schedule:
     rules = with_impatience(Random(f"impatient/{seed}"), rules)
     rules = with_options(Random(f"options/{seed}"), rules)
     rules = with_causal_order(Random(f"causal/{seed}"), rules) if gateways[0].group else rules
+    rules = with_shapes(Random(f"shapes/{seed}"), rules)
+    rules = with_conditions(Random(f"where/{seed}"), rules)
     rules = with_owners(Random(f"owners/{seed}"), rules, _owners(gateways))
     badges = {badge_key(one.name) for one in gateways}
     sightings = with_returning_goods(Random(f"again/{seed}"), sightings, badges, rules)

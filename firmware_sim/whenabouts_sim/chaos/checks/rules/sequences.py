@@ -8,7 +8,8 @@ from whenabouts_sim.chaos.checks.landed import Id, LandedReading
 from whenabouts_sim.chaos.checks.lateness import longest_event_us, moved
 from whenabouts_sim.chaos.checks.results import Told
 from whenabouts_sim.chaos.checks.rules.causal_order import Places
-from whenabouts_sim.chaos.checks.rules.matches import has_gap_at_end, has_gaps, matches
+from whenabouts_sim.chaos.checks.rules.gaps import has_gap_at_end, has_gaps
+from whenabouts_sim.chaos.checks.rules.matches import matches
 
 
 def broken_matches(

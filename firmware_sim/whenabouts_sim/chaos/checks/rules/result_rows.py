@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from whenabouts_cloud.landing.schema import IDENTITY, STAMPED
-from whenabouts_cloud.pattern.elements import Event, leaves
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, LatwinRule, Rule
 from whenabouts_protocol.group_state import PROCESS, VIEW
 from whenabouts_sim.chaos.checks.distance import in_order_probability, probability
 from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
 from whenabouts_sim.chaos.checks.lateness import moved
 from whenabouts_sim.chaos.checks.results import RETRACTED, Row, Told
+from whenabouts_sim.chaos.checks.rules.gaps import positives, streams_of
+from whenabouts_sim.chaos.checks.rules.matches import parts_of
 from whenabouts_sim.chaos.parts.job_rules import GROUP
 
 SIDE = (*IDENTITY, "stream", "t_min", "t_max")
@@ -84,7 +85,7 @@ def _match(rule: CepRule, readings: Sequence[LandedReading]) -> dict[str, Any]:
     places = zip(_places(rule, readings), readings, strict=True)
     return {
         "rule": rule.name,
-        "key": readings[0].key,
+        "key": readings[0].key if rule.pattern.per_key else None,
         "status": "match",
         "t_min": min(one.t_min for one in readings),
         "t_max": max(one.t_max for one in readings),
@@ -103,7 +104,8 @@ def _probability(rule: CepRule, readings: Sequence[LandedReading]) -> float | No
 
 def _places(rule: CepRule, readings: Sequence[LandedReading]) -> Iterator[str]:
     """The name of each event in its match: that of the element of its stream, with a number if that is repeated."""
-    elements = {f"{one.types[0]}/tags": one for one in leaves(rule.pattern.root) if isinstance(one, Event)}
+    parts = parts_of(rule, readings)
+    elements = {name: one for stage in positives(parts) for one in stage for name in streams_of(one)}
     seen = Counter[str]()
     for reading in readings:
         element = elements[reading.stream]
