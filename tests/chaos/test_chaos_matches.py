@@ -13,7 +13,7 @@ from whenabouts_sim.chaos.checks.rules.conditions import HOLDS
 from whenabouts_sim.chaos.checks.rules.matches import matches
 from whenabouts_sim.chaos.parts.job_rules import MATCHES, rule
 from whenabouts_sim.chaos.parts.rule_form import UNPAID, Form, StreamForm
-from whenabouts_sim.chaos.schedule.forms import CONDITIONS, LEFT, OPTIONS, OVER, PATTERNS, SHAPES, WITH_AND
+from whenabouts_sim.chaos.schedule.match_forms import CONDITIONS, LEFT, OPTIONS, OVER, PATTERNS, SHAPES, WITH_AND
 
 PLACES = {"s": "shelf", "t": "till", "x": "exit"}
 
@@ -70,7 +70,7 @@ def test_the_matches_are_those_that_people_expect(pattern, options, text, expect
     assert found(pattern, options, readings(text)) == expected
 
 
-UNIT_MS = 20  # of the drawn stamps, so that some keep the limits of conditions and some do not
+UNIT_MS = 40  # of the drawn stamps, so that some keep the limits of conditions and some do not
 
 
 @st.composite

@@ -6,8 +6,8 @@ from support.landed_readings import landed
 from whenabouts_protocol.group_state import PROCESS, VIEW
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier
 from whenabouts_sim.chaos.checks.lateness import broken_lateness
-from whenabouts_sim.chaos.checks.rules.result_rows import broken_rows
 from whenabouts_sim.chaos.checks.results import TOO_LONG, Row, Told
+from whenabouts_sim.chaos.checks.rules.result_rows import broken_rows
 from whenabouts_sim.chaos.parts.job_rules import GROUP, MATCHES, PAIRS, TOGETHER, rule
 from whenabouts_sim.chaos.parts.landing_files import FileId
 

@@ -7,10 +7,10 @@ import pytest
 from support.landed_readings import landed
 from whenabouts_sim.chaos.checks.distance import horizons, limits_us, probability
 from whenabouts_sim.chaos.checks.landed import Landed
-from whenabouts_sim.chaos.checks.rules.result_rows import broken_rows
 from whenabouts_sim.chaos.checks.results import Row, Told, read_told
 from whenabouts_sim.chaos.checks.rules.kept import Kept, broken_kept
 from whenabouts_sim.chaos.checks.rules.pairs import broken_pairs
+from whenabouts_sim.chaos.checks.rules.result_rows import broken_rows
 from whenabouts_sim.chaos.parts.job_rules import PAIRS, rule
 from whenabouts_sim.chaos.parts.rule_form import Form, StreamForm
 

@@ -5,9 +5,9 @@ import pytest
 from support.landed_readings import landed
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier
 from whenabouts_sim.chaos.checks.lateness import broken_lateness
-from whenabouts_sim.chaos.checks.rules.result_rows import broken_rows
 from whenabouts_sim.chaos.checks.results import Row, Told
 from whenabouts_sim.chaos.checks.rules.kept import Kept, broken_kept
+from whenabouts_sim.chaos.checks.rules.result_rows import broken_rows
 from whenabouts_sim.chaos.checks.rules.sequences import broken_matches
 from whenabouts_sim.chaos.parts.job_rules import MATCHES, rule
 from whenabouts_sim.chaos.parts.landing_files import FileId

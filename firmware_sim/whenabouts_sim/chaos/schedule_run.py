@@ -32,11 +32,11 @@ from whenabouts_sim.chaos.checks.lateness import (
 from whenabouts_sim.chaos.checks.laws import Broken, broken_laws, future_frontiers, gateways_with_rot
 from whenabouts_sim.chaos.checks.limits import left_at_the_end, left_in_agent, left_in_ingest, over_limits
 from whenabouts_sim.chaos.checks.promises import broken_promises
-from whenabouts_sim.chaos.checks.rules.result_rows import broken_rows
 from whenabouts_sim.chaos.checks.results import read_told
 from whenabouts_sim.chaos.checks.rules.definition import broken_results
 from whenabouts_sim.chaos.checks.rules.kept import broken_kept, kept_of
 from whenabouts_sim.chaos.checks.rules.possibly import broken_possibilities
+from whenabouts_sim.chaos.checks.rules.result_rows import broken_rows
 from whenabouts_sim.chaos.checks.rules.waits import broken_waits
 from whenabouts_sim.chaos.checks.together import broken_verdicts, presences
 from whenabouts_sim.chaos.disturbances import Disturbances

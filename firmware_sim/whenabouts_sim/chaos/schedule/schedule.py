@@ -14,17 +14,10 @@ from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, TOGETHER
 from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, Owner, RulePlan
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.chaos.schedule.fault import CLOUD, SECOND, Fault, draw_faults
-from whenabouts_sim.chaos.schedule.forms import (
-    with_causal_order,
-    with_conditions,
-    with_forms,
-    with_impatience,
-    with_options,
-    with_owners,
-    with_returning_goods,
-    with_shapes,
-)
+from whenabouts_sim.chaos.schedule.forms import with_forms, with_impatience, with_returning_goods
+from whenabouts_sim.chaos.schedule.match_forms import with_causal_order, with_conditions, with_options, with_shapes
 from whenabouts_sim.chaos.schedule.more_faults import more_faults
+from whenabouts_sim.chaos.schedule.stream_forms import with_owners
 from whenabouts_sim.readers.faults import Faults
 from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, Sighting
 

@@ -16,13 +16,13 @@ Named = Mapping[str, Sequence[LandedReading]]
 _Meaning = Callable[..., bool]  # of an event for each of its names
 
 HOLDS: dict[str, tuple[str, _Meaning]] = {
-    "(a.t_max - a.t_min) < 100000": ("a", lambda a: a.t_max - a.t_min < 100_000),
-    "(e.t_min - a.t_max) < 400000": ("ae", lambda a, e: e.t_min - a.t_max < 400_000),
+    "(a.t_max - a.t_min) < 400000": ("a", lambda a: a.t_max - a.t_min < 400_000),
+    "(e.t_min - a.t_max) < 600000": ("ae", lambda a, e: e.t_min - a.t_max < 600_000),
     "a.gateway = e.gateway": ("ae", lambda a, e: a.gateway == e.gateway),
     'e.site != "hall"': ("e", lambda e: e.site != "hall"),
     "c.gateway = a.gateway": ("ac", lambda a, c: c.gateway == a.gateway),
     "(c.t_max - c.t_min) > 20000": ("c", lambda c: c.t_max - c.t_min > 20_000),
-    "(c.t_min - a.t_min) < 200000": ("ac", lambda a, c: c.t_min - a.t_min < 200_000),
+    "(c.t_min - a.t_min) < 700000": ("ac", lambda a, c: c.t_min - a.t_min < 700_000),
 }
 """By the text of a condition, as `Expression.text` gives it: the names in it, and its meaning."""
 

@@ -26,7 +26,7 @@ def alternatives(rule: CepRule) -> Iterator[Parts]:
     """What a match can be made of: for each OR one of its elements."""
     root = rule.pattern.root
     parts = (root,) if isinstance(root, And) else root.parts
-    yield from product(*(one.parts if isinstance(one, Or) else (one,) for one in parts))  # type: ignore[misc]
+    yield from product(*(one.parts if isinstance(one, Or) else (one,) for one in parts))
 
 
 def positives(parts: Parts) -> Iterator[tuple[Event, ...]]:

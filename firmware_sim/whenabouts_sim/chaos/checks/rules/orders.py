@@ -1,4 +1,4 @@
-"""When a choice of events is a match: wherever in their stamps they lie, for some times, with a probability, or by clocks."""
+"""When a choice of events is a match: wherever in their stamps they lie, for some times, by probability, or by clocks."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
