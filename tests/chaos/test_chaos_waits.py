@@ -6,7 +6,7 @@ from support.landed_readings import landed
 from whenabouts_sim.chaos.checks.landed import Landed
 from whenabouts_sim.chaos.checks.results import Row, Told
 from whenabouts_sim.chaos.checks.rules.waits import broken_waits
-from whenabouts_sim.chaos.parts.job_rules import MATCHES, rule
+from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, rule
 from whenabouts_sim.chaos.parts.rule_form import Form, StreamForm
 
 S = 1_000_000
@@ -53,3 +53,36 @@ def test_a_match_on_arrival_waits_for_nothing():
     row = Row((SHELF.identity, EXIT.identity), {}, BATCH)
     said = dict.fromkeys(("shelf", "till", "exit"), 0)
     assert list(broken_waits(one, Told([], set(), rows=[row]), [(BATCH, said)], Landed([SHELF, EXIT], []))) == []
+
+
+DOCK, DOOR = landed("dock/tags", 0, 100 * S, 101 * S), landed("door/tags", 1, 102 * S, 103 * S)
+
+
+@pytest.mark.parametrize(
+    ("choice", "of", "waits"),
+    [
+        ("KEEP ALL a", (DOCK,), True),
+        ("ONLY UNMATCHED a", (DOCK,), True),
+        ("NEAREST", (DOCK, DOOR), True),
+        ("NEAREST KEEP ALL a", (DOCK,), True),
+        ("KEEP ALL a", (DOCK, DOOR), False),
+        ("", (DOCK, DOOR), False),
+    ],
+)
+def test_a_reading_waits_for_its_best_pairs_or_until_it_can_have_none(choice, of, waits):
+    """Stamps of b are up to 2 s long, limits reach 3 s, and times of b are moved by 1 s: later ones may fit till 105 s."""
+    form = Form((StreamForm(1000, 2000), StreamForm(1000, 2000, 1000)), (0, 3000), choice)
+    one, due_us = rule(PAIRS, 0, 50, 1000, form=form), 101 * S + 3 * S - S + 2 * S + 1
+    told = Told([], set(), rows=[Row(tuple(x.identity for x in of), {}, BATCH)])
+
+    def broken(frontier_us):
+        return list(broken_waits(one, told, [(BATCH, {"dock": 0, "door": frontier_us})], Landed([DOCK, DOOR], [])))
+
+    assert broken(due_us) == []
+    assert bool(broken(due_us - 1)) == waits
+
+
+def test_a_reading_that_is_too_long_for_any_pair_waits_for_nothing():
+    one = rule(PAIRS, 0, 100, 1000, form=Form(between_ms=(0, 500), choice="KEEP ALL a"))
+    told = Told([], set(), rows=[Row((DOCK.identity,), {}, BATCH)])
+    assert list(broken_waits(one, told, [(BATCH, {"dock": 0, "door": 0})], Landed([DOCK], []))) == []
