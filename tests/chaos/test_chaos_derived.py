@@ -8,11 +8,12 @@ from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
 from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan
 from whenabouts_sim.chaos.parts.job_rules import NEAR_STREAM
 from whenabouts_sim.chaos.parts.landing_files import FileId
+from whenabouts_sim.chaos.parts.rule_form import Near
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.world.clocks import EPOCH_US
 
 KNOWN = ClockPlan(known=((-(1 << 62), 1 << 62, 1),))
-PLAN = GatewayPlan("hall", "gw-1", (("dock", "dock/tags"), ("door", "door/tags")), KNOWN, near=(1000, 50))
+PLAN = GatewayPlan("hall", "gw-1", (("dock", "dock/tags"), ("door", "door/tags")), KNOWN, near=Near(-1000, 1000, 50))
 ALWAYS = [[0, 1 << 62]]
 S = 1_000_000
 
@@ -67,4 +68,4 @@ def test_nothing_is_asked_of_an_agent_that_could_not_tell():
     assert broken(A, B, plan=replace(PLAN, clock=ClockPlan())) == []
     assert broken(A, B, lives=[[0, 7 * S]]) == []
     assert broken(A, B, rotten={("hall", "gw-1")}) == []
-    assert broken(A._replace(t_min=3 * S), B, plan=replace(PLAN, near=(1000, 10))) == []
+    assert broken(A._replace(t_min=3 * S), B, plan=replace(PLAN, near=Near(-1000, 1000, 10))) == []

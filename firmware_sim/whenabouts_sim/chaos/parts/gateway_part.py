@@ -18,6 +18,7 @@ from whenabouts_sim.chaos.network.broker_model import Broker
 from whenabouts_sim.chaos.network.gateway_client import maker
 from whenabouts_sim.chaos.parts.job_rules import GROUP, NEAR_STREAM, STATE, near_file, state_stream
 from whenabouts_sim.chaos.parts.part import Part
+from whenabouts_sim.chaos.parts.rule_form import Near
 from whenabouts_sim.chaos.parts.serial_line import ReaderTask, SerialLine
 from whenabouts_sim.chaos.parts.watched_clock import WatchedClock
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan, WrongClock
@@ -50,8 +51,8 @@ class GatewayPlan:
 
     group: its members as site/name, if it is in one; it watches the badge that lies on its reader `badge_of(name)`, and
     tells its visits.
-    spool_bytes: the limit of its spool; 0 for the usual one, which no schedule reaches. near: distance in ms and percent of
-    the rule that it runs itself, if it runs one. damage: of bytes between its readers and it.
+    spool_bytes: the limit of its spool; 0 for the usual one, which no schedule reaches. near: the rule that it runs
+    itself, if it runs one. damage: of bytes between its readers and it.
     """
 
     site: str
@@ -66,7 +67,7 @@ class GatewayPlan:
     threads_s: float = 0.0
     group: tuple[str, ...] = ()
     spool_bytes: int = 0
-    near: tuple[int, int] | None = None
+    near: Near | None = None
     damage: Faults = NO_FAULTS
 
     @property
@@ -113,7 +114,7 @@ class Gateway(Part):
         rules = None
         if plan.near is not None:
             rules = machine.disk.root.with_suffix(".rules")
-            rules.write_bytes(near_file(plan.site, plan.name, *plan.near))
+            rules.write_bytes(near_file(plan.site, plan.name, plan.near))
         config = parse(plan.configuration(machine.disk.root / "state", rules))
         self._config = replace(config, spool_limit_bytes=plan.spool_bytes) if plan.spool_bytes else config
         self.agent: Agent | None = None

@@ -11,7 +11,7 @@ from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule
 from whenabouts_cloud.rules.parse import parse_rules
 from whenabouts_cloud.rules.placement import GatewayStream, compile_rules, place
 from whenabouts_protocol.messages.compiled_rule import DERIVED_PREFIX, encode_rules
-from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, PLAIN, Form
+from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, PLAIN, Form, Near
 
 PAIRS, MATCHES, TOGETHER = "handover", "unpaid", "staffed"
 GROUP, STATE = "staff", "present"
@@ -50,21 +50,21 @@ def rule(
 
 
 @functools.lru_cache(maxsize=64)
-def near_rule(distance_ms: int, percent: int) -> CorrelateRule:
+def near_rule(near: Near) -> CorrelateRule:
     """The rule of a gateway: goods that came from a dock to a door of its own."""
     length = f"DELAY 1 s LENGTH 0 us .. {LENGTH_MS} ms"
     text = (
         f'STREAM dock FROM "dock/tags" {length}\nSTREAM door FROM "door/tags" {length}\n'
         f"RULE near CORRELATE dock AS a, door AS b\n"
-        f"  WHERE |@a - @b| <= {distance_ms} ms OVER {percent} % AND a.key = b.key\n"
+        f"  WHERE @b - @a IN [{near.least_ms} ms, {near.most_ms} ms] OVER {near.percent} % AND a.key = b.key\n"
     )
     return parse_rules(text).correlate_rules[0]
 
 
-def near_file(site: str, gateway: str, distance_ms: int, percent: int) -> bytes:
+def near_file(site: str, gateway: str, near: Near) -> bytes:
     """The file of that rule, as a gateway reads it."""
     streams = [GatewayStream(f"{one}/tags", gateway, site, 0) for one in ("dock", "door")]
-    placements = place([near_rule(distance_ms, percent)], streams)
+    placements = place([near_rule(near)], streams)
     return encode_rules(site, gateway, compile_rules(placements, site, gateway))
 
 

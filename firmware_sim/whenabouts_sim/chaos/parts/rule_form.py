@@ -19,6 +19,14 @@ class Owner(NamedTuple):
         return f' AT SITE "{self.site}"' + (f' GATEWAY "{self.gateway}"' if self.gateway else "")
 
 
+class Near(NamedTuple):
+    """What a rule of a gateway asks for: the limits of @b - @a, and how certain they must be kept, in percent."""
+
+    least_ms: int
+    most_ms: int
+    percent: int
+
+
 class StreamForm(NamedTuple):
     """What a rule declares of a stream: DELAY, the end of LENGTH, OFFSET, whose readings it takes; None: everybody's."""
 

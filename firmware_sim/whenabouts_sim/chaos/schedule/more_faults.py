@@ -7,6 +7,7 @@ from whenabouts_sim.chaos.schedule.fault import ALL_READERS, CLOUD, WHOLE, Fault
 from whenabouts_sim.world.world import SECOND_US
 
 PART_ENDED, PART_FAILED, PART_REFUSED, PART_UNPLUGGED = 0.2, 0.2, 0.15, 0.15  # of schedules
+PART_OUTAGE = 0.3  # of schedules in which a badge lies long enough
 PART_REPAIRED, PART_COMPACTED = 0.15, 0.2  # of schedules
 HOUR_US = 3 * SECOND_US  # when an hour ends
 
@@ -47,6 +48,13 @@ def _unplugs(chance: Random, gateways: Sequence[str], active_us: int) -> Iterato
             length_us = chance.randint(length_us // 2, length_us)
             which = (ALL_READERS, chance.randrange(8))
             yield Fault("unplugged", at_us, length_us, chance.choice(gateways), chance.choice(which))
+
+
+def outages(chance: Random, stays: Sequence[tuple[str, int]]) -> Iterator[Fault]:
+    """Readers that are unplugged for a moment while a badge lies there. stays: gateways, and when one begins to."""
+    if stays and chance.random() < PART_OUTAGE:
+        gateway, at_us = chance.choice(stays)
+        yield Fault("unplugged", at_us, chance.choice((1_000, 100_000)), gateway, ALL_READERS)
 
 
 def _compactions(chance: Random, ingests: Sequence[str]) -> Iterator[Fault]:

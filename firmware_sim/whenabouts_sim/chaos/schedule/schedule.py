@@ -11,12 +11,12 @@ from random import Random
 from whenabouts_sim.chaos.network import lying_member
 from whenabouts_sim.chaos.parts.gateway_part import LEAVE_MS, GatewayPlan, badge_key, badge_of
 from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, TOGETHER
-from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, Owner, RulePlan
+from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, Near, Owner, RulePlan
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.chaos.schedule.fault import CLOUD, SECOND, Fault, draw_faults
 from whenabouts_sim.chaos.schedule.forms import with_forms, with_impatience, with_returning_goods
 from whenabouts_sim.chaos.schedule.match_forms import with_causal_order, with_conditions, with_options, with_shapes
-from whenabouts_sim.chaos.schedule.more_faults import more_faults
+from whenabouts_sim.chaos.schedule.more_faults import more_faults, outages
 from whenabouts_sim.chaos.schedule.stream_forms import with_owners
 from whenabouts_sim.readers.faults import Faults
 from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, Sighting
@@ -26,6 +26,7 @@ ROUTES = (("dock", "door"), ("shelf", "exit"), ("shelf", "till", "exit"))
 READERS = ("dock", "dock-b", "door", "door-b", "shelf", "till", "exit", "exit-b")  # those with -b feed the same stream
 SITES = ("hall", "shop")
 SPACING_US = RDM_REPEAT_US + 1000
+STAY_US = 900_000  # a port that was lost is open again by then
 DRIFT_PPM = 50  # the most that the product assumes
 PART_GROUPED, PART_LYING = 0.3, 0.25  # of schedules: with a group of gateways, with a liar
 PART_LYING_MEMBER = 0.3  # of groups
@@ -130,6 +131,7 @@ def draw(seed: int) -> Schedule:
     hosts = [f"{one.site}/{one.name}" for one in gateways]
     faults = draw_faults(chance, hosts, [one.name for one in ingests], active_us)
     faults += tuple(more_faults(seed, hosts, [one.name for one in ingests], active_us))
+    faults += tuple(outages(Random(f"outage/{seed}"), _stays(gateways, sightings)))
     rules = with_forms(Random(f"forms/{seed}"), _rules(chance, gateways))
     rules = with_impatience(Random(f"impatient/{seed}"), rules)
     rules = with_options(Random(f"options/{seed}"), rules)
@@ -144,7 +146,7 @@ def draw(seed: int) -> Schedule:
     trigger_s = often.choice((0.15, 0.3, 0.6)) if often.random() < PART_OFTEN else trigger_s
     liar = chance.choice(SITES) if chance.random() < PART_LYING else ""
     small = Random(f"small/{seed}")
-    gateways = _with_rules(Random(f"near/{seed}"), _with_small_spools(small, gateways))
+    gateways = _with_rules(Random(f"near/{seed}"), Random(f"sides/{seed}"), _with_small_spools(small, gateways))
     gateways = _with_damage(Random(f"damage/{seed}"), gateways)
     member = Random(f"member/{seed}")
     lying = member.choice(SITES) if gateways[0].group and member.random() < PART_LYING_MEMBER else ""
@@ -231,14 +233,20 @@ def _with_damage(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[Gat
     return tuple(replace(one, damage=DAMAGE) if chance.random() < PART_DAMAGED else one for one in gateways)
 
 
-def _with_rules(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
+def _with_rules(chance: Random, sides: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
     """A rule of its own for each gateway that has both of its streams, but some."""
     return tuple(
-        replace(one, near=(chance.choice((300, 1000, 2000)), chance.choice((10, 50, 100))))
+        replace(one, near=_near(chance, sides))
         if {"dock/tags", "door/tags"} <= {stream for _, stream in one.readers} and chance.random() < PART_RULES
         else one
         for one in gateways
     )
+
+
+def _near(chance: Random, sides: Random) -> Near:
+    """Limits that are the same before and after, or not."""
+    distance_ms, percent = chance.choice((300, 1000, 2000)), chance.choice((10, 50, 100))
+    return Near(sides.choice((-distance_ms, -distance_ms, 0, -distance_ms // 4)), distance_ms, percent)
 
 
 def _grouped(gateways: tuple[GatewayPlan, ...], wanted: bool) -> tuple[GatewayPlan, ...]:
@@ -267,6 +275,20 @@ def _with_badges(
                 number += 1
             at_us = until_us + chance.choice((LEAVE_MS * 1000, 500_000, 1_500_000)) + chance.randint(1, 100_000)
     return tuple(sorted(found))
+
+
+def _stays(gateways: Iterable[GatewayPlan], sightings: Sequence[Sighting]) -> list[tuple[str, int]]:
+    """Moments from which on the badge of a gateway of a group lies on its reader for STAY_US, each with its gateway."""
+    found = []
+    for one in gateways:
+        times = [x.true_us for x in sightings if x.key == badge_key(one.name)] if one.group else []
+        seen = set(times)
+        found += [
+            (f"{one.site}/{one.name}", at_us)
+            for at_us in times
+            if all(at_us + later_us in seen for later_us in range(0, STAY_US, SPACING_US))
+        ]
+    return found
 
 
 def _clock(chance: Random, active_us: int) -> ClockPlan:

@@ -8,7 +8,7 @@ from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
 from whenabouts_sim.chaos.checks.well import Spans
 from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan
 from whenabouts_sim.chaos.parts.job_rules import NEAR_STREAM, near_rule
-from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS
+from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, Near
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.world.clocks import EPOCH_US
 
@@ -49,9 +49,9 @@ def broken_derived(
                 yield f"{named} the pair {pair} was not told, though its agent was well"
 
 
-def _wanted(near: tuple[int, int], readings: Sequence[LandedReading]) -> dict[Pair, Said]:
+def _wanted(near: Near, readings: Sequence[LandedReading]) -> dict[Pair, Said]:
     """The pairs of the definition."""
-    rule = near_rule(*near)
+    rule = near_rule(near)
     a, b = ([one for one in readings if one.stream == side.pattern and one.kind == "tag"] for side in (rule.a, rule.b))
     found = {}
     for x in a:
