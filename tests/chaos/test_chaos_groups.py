@@ -99,6 +99,32 @@ def test_a_verdict_that_is_certain_by_stamps_must_be_told():
     )
 
 
+@pytest.mark.parametrize(
+    ("second", "end", "clock", "holds"),
+    [
+        ((20, 50), (50, 70), (2, 0), True),
+        ((20, 51), (50, 70), (2, 0), False),
+        ((20, 51), (50, 70), (2, 1), True),
+        ((20, 51), (50, 70), (3, 0), True),
+    ],
+    ids=["by stamps", "by nothing", "by the clock of the end", "the end has not landed"],
+)
+def test_a_verdict_is_of_states_of_which_none_ended_before_another_began(second, end, clock, holds):
+    """Stamps or the clock of the end prove it, wherever the badges truly lay."""
+    a = state("gw-1", 1, 0, 10, True)._replace(vclock=(1, 0))
+    b = replace_process(state("gw-2", 1, *second, True), 1)._replace(vclock=(0, 1))
+    a_end = state("gw-1", 2, *end, False)._replace(vclock=clock)
+    told, truth = Told([(a.identity, b.identity)], set()), {one: [(EPOCH_US, LATER_US)] for one in GATEWAYS}
+    found = list(broken_verdicts(RULE, GATEWAYS, told, Landed([a, b, a_end], []), truth, LATER_US))
+    assert (found == []) == holds
+    assert holds or "may have begun after" in found[0]
+
+
+def replace_process(one, process):
+    """The same state of another place in the group."""
+    return one._replace(attrs=json.dumps({**json.loads(one.attrs), "$process": process}))
+
+
 def replace_view(one, view):
     """The same state in another view."""
     return one._replace(attrs=json.dumps({**json.loads(one.attrs), "$view": view}))

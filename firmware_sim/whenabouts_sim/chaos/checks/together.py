@@ -1,4 +1,4 @@
-"""Verdicts of DEFINITELY: none contradicts the world, and none is missing that stamps alone make certain.
+"""Verdicts of DEFINITELY: none contradicts the world, each is certain, and none that stamps alone make certain is missing.
 
 A state begins somewhere in its stamp. When the last of a verdict's states begins, all the others have begun and none has
 ended, so at some moment of the latest begin all badges truly lay at their readers. A badge has left when it certainly was
@@ -7,7 +7,7 @@ not read for LEAVE_MS: a pause that stamps leave open is none. A gateway that mi
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import permutations, product
 
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_protocol.group_state import HEARTBEAT, KIND, PROCESS, VIEW
@@ -65,9 +65,35 @@ def broken_verdicts(
         begin_us, end_us = max(one.t_min for one in states), max(one.t_max for one in states)
         if not any(_overlap((begin_us, end_us), choice) for choice in product(*(truth[one.gateway] for one in states))):
             yield f"{rule.name}: {verdict} was told, and the badges were not there at once in [{begin_us}, {end_us}]"
+        for one, other in permutations(states, 2):
+            end = _end_of(other, of.values())
+            if end is not None and one.t_max > end.t_min and not _knew(end, one):
+                yield f"{rule.name}: {verdict} was told, and {one.identity} may have begun after {end.identity}"
     if all(stream.delay_us >= LONG_US for stream in rule.streams) and not some_lost(of.values()):
         for verdict in certain_choices(gateways, list(of.values()), complete_us) - set(told.results):
             yield f"{rule.name}: {verdict} is certain by its stamps alone, and was not told"
+
+
+def _end_of(state: LandedReading, states: Iterable[LandedReading]) -> LandedReading | None:
+    """The state that ended this one, if it has landed."""
+    return next((one for one in states if _place(one)[:2] == _place(state)[:2] and _is_next(state, one)), None)
+
+
+def _is_next(state: LandedReading, one: LandedReading) -> bool:
+    (*_, process), attrs = _place(state), json.loads(one.attrs or "{}")
+    return not attrs.get(HEARTBEAT) and (one.vclock or ())[process] == (state.vclock or ())[process] + 1
+
+
+def _knew(end: LandedReading, state: LandedReading) -> bool:
+    """True if it was known at this end that the state of another gateway had begun."""
+    *_, process = _place(state)
+    return (end.vclock or ())[process] >= (state.vclock or ())[process]
+
+
+def _place(one: LandedReading) -> tuple[str, int, int]:
+    """Gateway, view, and the gateway's number in it."""
+    attrs = json.loads(one.attrs or "{}")
+    return one.gateway, attrs[VIEW], attrs[PROCESS]
 
 
 def _overlap(span: Presence, others: Iterable[Presence]) -> bool:
