@@ -66,6 +66,7 @@ from whenabouts_sim.world.clocks import EPOCH_US
 CALM_S = 60.0  # virtual time after the last fault in which everything must have landed
 LOOK_S = 0.5
 LIMITS_S = 0.1
+CONFIRMED = 3  # looks until an ingest has confirmed what it got
 SHARED = Path("/dev/shm")  # files in memory, where the system has them
 
 
@@ -115,6 +116,7 @@ class _Run:
         self._broker.linked = overheard.linked
         self._gateways: dict[str, Gateway] = {}
         self._ingests: dict[str, Ingest] = {}
+        self._unconfirmed: list[set[tuple[str, int]]] = []  # at each look at the end
 
     def run(self) -> Outcome:
         """Run it."""
@@ -313,6 +315,8 @@ class _Run:
         settled, read = list[FileId](), list[Ends]()
         for _ in range(int(CALM_S / LOOK_S)):
             self._start_all()
+            sessions = {one.session for one in self._ingests.values()} & self._broker.sessions.keys()
+            self._unconfirmed.append({(name, mid) for name in sessions for mid in self._broker.sessions[name].waiting})
             if not settled and self._settled(end_us):
                 numbers = newest_numbers(self._cloud.disk.root / "landing")
                 settled = [FileId(0, number, part) for part, number in numbers.items() if number]
@@ -321,6 +325,8 @@ class _Run:
                     return
                 read = read or self._job.ends  # watermarks of several parts count one micro-batch later
             await asyncio.sleep(LOOK_S)
+        if still := self._still_unconfirmed():
+            self._tell(f"{CALM_S:g} s after the last fault ingests have not confirmed {sorted(still)[:3]}", "liveness")
         for name, gateway in self._gateways.items():
             left = ", ".join(left_in_agent(gateway.agent)) if gateway.agent else "no agent"
             known = self._frontiers()
@@ -333,6 +339,8 @@ class _Run:
     def _settled(self, end_us: int) -> bool:
         if any(one.bridge is None or any(left_in_ingest(one.bridge)) for one in self._ingests.values()):
             return False
+        if self._still_unconfirmed():
+            return False
         known = self._frontiers()
         return all(
             one.agent is not None
@@ -340,6 +348,10 @@ class _Run:
             and known.get((one.plan.site, one.plan.name), 0) > end_us
             for one in self._gateways.values()
         )
+
+    def _still_unconfirmed(self) -> set[tuple[str, int]]:
+        """Messages to ingests that the broker keeps as unconfirmed, and kept already some looks ago: session and number."""
+        return set.intersection(*self._unconfirmed[-1 - CONFIRMED :]) if self._unconfirmed else set()
 
     def _frontiers(self) -> dict[tuple[str, str], int]:
         """How far the readings of each gateway are complete, by the ingest of its site."""
