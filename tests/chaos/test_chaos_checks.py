@@ -122,7 +122,7 @@ def upto(*numbers):
 def promised(frontier_us, published, boot=7, one=SEEN, confirmed=()):
     """What is broken of a heartbeat that says this, when a reading has landed and numbers by boot were acknowledged."""
     beat = Heartbeat("hall", "gw-1", boot, frontier_us, published, "bounded", 1)
-    said = Said(beat, dict(confirmed))
+    said = Said(beat, dict(confirmed), 0)
     return list(broken_promises(Landed([one], []), [said, said]))
 
 

@@ -14,10 +14,13 @@ EVER_US = 1 << 62
 
 
 class Said(NamedTuple):
-    """A heartbeat. confirmed: the highest number that had been acknowledged to its gateway when it came, by boot."""
+    """A heartbeat. confirmed: the highest number that had been acknowledged to its gateway when it came, by boot. at_us:
+    when that was.
+    """
 
     beat: Heartbeat
     confirmed: Mapping[int, int]
+    at_us: int
 
 
 class Arrived(NamedTuple):
@@ -51,7 +54,7 @@ class Overheard:
                 beat = decode_heartbeat(message.payload)
                 if beat.gateway != liar.NAME:
                     confirmed = self._confirmed.get((beat.site, beat.gateway), {})
-                    self.heartbeats.append(Said(beat, confirmed))
+                    self.heartbeats.append(Said(beat, confirmed, self._now_us()))
             elif message.topic.endswith("/ack"):
                 ack = decode_ack(message.payload)
                 if ack.gateway != liar.NAME:

@@ -44,7 +44,7 @@ def _unplugs(chance: Random, gateways: Sequence[str], active_us: int) -> Iterato
     """Readers that are unplugged, and come back; the number counts the readers of their gateway."""
     if chance.random() < PART_UNPLUGGED:
         for _ in range(chance.choice((1, 2, 3))):
-            at_us, length_us = chance.randint(0, active_us), chance.choice((1_000, 300_000, 1_000_000, 2_000_000))
+            at_us, length_us = chance.randint(0, active_us), chance.choice((1_000, 300_000, 1_000_000, 5_000_000))
             length_us = chance.randint(length_us // 2, length_us)
             which = (ALL_READERS, chance.randrange(8))
             yield Fault("unplugged", at_us, length_us, chance.choice(gateways), chance.choice(which))

@@ -6,6 +6,7 @@ from whenabouts_sim.chaos.checks.clocks.clock_states import broken_clock_states
 from whenabouts_sim.chaos.checks.clocks.heard_states import broken_knowledge
 from whenabouts_sim.chaos.checks.clocks.told_states import broken_reports
 from whenabouts_sim.chaos.checks.clocks.vector_clocks import broken_clocks
+from whenabouts_sim.chaos.checks.gateways.closed_ports import broken_closed_ports
 from whenabouts_sim.chaos.checks.gateways.derived import broken_derived
 from whenabouts_sim.chaos.checks.gateways.ports import broken_ports, shut_spans
 from whenabouts_sim.chaos.checks.gateways.states import broken_states
@@ -56,6 +57,15 @@ def broken_gateways(
     slow = {fault.target for fault in schedule.faults if fault.kind in kinds}
     for name, gateway in gateways.items():
         yield from (Broken("utc", f"{name}: {text}") for text in gateway.wrong_times)
+        said = [
+            one
+            for one in heard.heartbeats
+            if (one.beat.site, one.beat.gateway) == (gateway.plan.site, gateway.plan.name)
+        ]
+        shut_lines = [shut_spans(line.history) for line in gateway.lines.values()]
+        faults = [fault for fault in schedule.faults if fault.target == name]
+        stalled = broken_closed_ports(gateway.plan, shut_lines, gateway.lives, said, faults)
+        yield from (Broken("watermarks", text) for text in stalled)
         for reader, line in () if name in slow else gateway.lines.items():
             spans, poll_ms = gateway.lives, gateway.plan.poll_ms
             yield from (Broken("ports", text) for text in broken_ports(reader, line.history, spans, poll_ms, end_us))
