@@ -43,8 +43,9 @@ def test_a_watermark_passes_the_loss_of_a_port_soon():
         {"life": (EPOCH_US + 19 * S, EVER_US)},
         {"life": (EPOCH_US + 10 * S, EPOCH_US + 21 * S)},
         {"faults": [Fault("slow_disk", 0, 1, "hall/gw-1")]},
+        {"faults": [Fault("slow", 0, 1)]},
     ],
-    ids=["a group", "a small spool", "no utc", "a new agent", "an agent that ended", "a slow disk"],
+    ids=["a group", "a small spool", "no utc", "a new agent", "an agent that ended", "a slow disk", "a slow network"],
 )
 def test_what_waits_for_something_else_holds_a_watermark_too(excuse):
     assert broken(LOST_US + SOON_US, LOST_US, **excuse) == []

@@ -10,16 +10,26 @@ from whenabouts_sim.world.clocks import EPOCH_US
 
 BEFORE_US = 1_500_000  # for so long its agent ran, and knew UTC
 SOON_US = 2_000_000  # until a watermark has passed the moment at which a port was lost
-HINDERS = ("slow_disk", "slow_threads", "disk_full", "bit_rot", "refuses")  # so that readings before it wait
+# Of others readings before the loss wait, or heartbeats come long after they were said.
+HARMLESS = (
+    "unplugged",
+    "kill",
+    "kill_at_write",
+    "power_cut",
+    "power_cut_at_write",
+    "end",
+    "landing_rot",
+    "broker_sends_twice",
+)
 
 
 def broken_closed_ports(
     plan: GatewayPlan, shut: Iterable[Spans], lives: Spans, said: Sequence[Said], faults: Iterable[Fault]
 ) -> Iterator[str]:
     """Watermarks that stand still. shut: of each line, when it was not open. lives: of the gateway's agents. said: its
-    heartbeats. faults: of its machine. What waits for room, for its group or for UTC holds a watermark, too.
+    heartbeats. faults: of its machine, and of the broker. What waits for room, a group or UTC holds a watermark, too.
     """
-    if plan.group or plan.spool_bytes or any(one.kind in HINDERS for one in faults):
+    if plan.group or plan.spool_bytes or any(one.kind not in HARMLESS for one in faults):
         return
     known = [(EPOCH_US + begin, EPOCH_US + end) for begin, end, _ in plan.clock.known]
     for lost_us, open_us in (span for spans in shut for span in spans):

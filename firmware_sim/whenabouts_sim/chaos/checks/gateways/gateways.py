@@ -55,6 +55,7 @@ def broken_gateways(
         ("slow_threads", "disk_full") if schedule.most_waiting else ("slow_threads",)
     )  # with little room threads wait
     slow = {fault.target for fault in schedule.faults if fault.kind in kinds}
+    slow |= {name for name, one in gateways.items() if schedule.most_waiting and one.plan.disk_s}
     for name, gateway in gateways.items():
         yield from (Broken("utc", f"{name}: {text}") for text in gateway.wrong_times)
         said = [
@@ -63,7 +64,7 @@ def broken_gateways(
             if (one.beat.site, one.beat.gateway) == (gateway.plan.site, gateway.plan.name)
         ]
         shut_lines = [shut_spans(line.history) for line in gateway.lines.values()]
-        faults = [fault for fault in schedule.faults if fault.target == name]
+        faults = [fault for fault in schedule.faults if fault.target in (name, "") or schedule.most_unlanded]
         stalled = broken_closed_ports(gateway.plan, shut_lines, gateway.lives, said, faults)
         yield from (Broken("watermarks", text) for text in stalled)
         for reader, line in () if name in slow else gateway.lines.items():
