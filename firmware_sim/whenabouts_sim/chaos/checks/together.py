@@ -66,7 +66,7 @@ def broken_verdicts(
         if not any(_overlap((begin_us, end_us), choice) for choice in product(*(truth[one.gateway] for one in states))):
             yield f"{rule.name}: {verdict} was told, and the badges were not there at once in [{begin_us}, {end_us}]"
         for one, other in permutations(states, 2):
-            end = _end_of(other, of.values())
+            end = end_of(other, of.values())
             if end is not None and one.t_max > end.t_min and not _knew(end, one):
                 yield f"{rule.name}: {verdict} was told, and {one.identity} may have begun after {end.identity}"
     if all(stream.delay_us >= LONG_US for stream in rule.streams) and not some_lost(of.values()):
@@ -74,7 +74,7 @@ def broken_verdicts(
             yield f"{rule.name}: {verdict} is certain by its stamps alone, and was not told"
 
 
-def _end_of(state: LandedReading, states: Iterable[LandedReading]) -> LandedReading | None:
+def end_of(state: LandedReading, states: Iterable[LandedReading]) -> LandedReading | None:
     """The state that ended this one, if it has landed."""
     return next((one for one in states if _place(one)[:2] == _place(state)[:2] and _is_next(state, one)), None)
 

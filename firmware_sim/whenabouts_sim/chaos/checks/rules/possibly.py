@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 from whenabouts_cloud.rules.model import LatwinRule
-from whenabouts_protocol.group_state import HEARTBEAT, KIND, PROCESS
+from whenabouts_protocol.group_state import KIND, PROCESS
 from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
 from whenabouts_sim.chaos.checks.results import Told
-from whenabouts_sim.chaos.checks.together import LONG_US, certain_choices, some_lost, view_of
+from whenabouts_sim.chaos.checks.together import LONG_US, certain_choices, end_of, some_lost, view_of
 from whenabouts_sim.chaos.parts.job_rules import STATE
 
 
@@ -50,14 +50,8 @@ def _knows_the_end(one: LandedReading, other: LandedReading) -> bool:
 
 def _ended_before(one: LandedReading, other: LandedReading, states: Sequence[LandedReading]) -> bool:
     """True if the state after the first one certainly began before the other."""
-    return any(
-        next_one.gateway == one.gateway
-        and view_of(next_one) == view_of(one)
-        and not _attr(next_one, HEARTBEAT)
-        and _number(next_one) == _number(one) + 1
-        and next_one.t_max < other.t_min
-        for next_one in states
-    )
+    end = end_of(one, states)
+    return end is not None and end.t_max < other.t_min
 
 
 def _began_by(choice: Sequence[LandedReading], verdict: Sequence[LandedReading]) -> bool:
