@@ -3,6 +3,7 @@
 import sqlite3
 from types import SimpleNamespace
 
+from whenabouts_cloud.landing.ranges import Ranges
 from whenabouts_edge.store.intake import MAX_WAITING
 from whenabouts_edge.uplink.outbox import MAX_IN_FLIGHT, MAX_UNLANDED
 from whenabouts_sim.chaos.checks.limits import left_in_agent, left_in_ingest, over_limits
@@ -50,10 +51,18 @@ def test_at_the_end_nothing_is_left():
     ):
         assert list(left_in_agent(agent(**more))) == [text]
     waited = {("hall", "gw"): [SimpleNamespace(published={1: (0, 4), 2: (0, 1)})]}
-    for boots, readings, texts in (
-        (2, 0, []),
-        (3, 0, ["1 boots counted too much in heartbeats"]),
-        (2, 5, ["5 readings that are not durable"]),
+    apart, touching = Ranges(), Ranges()
+    apart.firsts, apart.lasts = [0, 6], [4, 7]
+    touching.firsts, touching.lasts = [0, 5, 9], [4, 7, 9]
+    for boots, readings, ranges, texts in (
+        (2, 0, apart, []),
+        (3, 0, apart, ["1 boots counted too much in heartbeats"]),
+        (2, 5, apart, ["5 readings that are not durable"]),
+        (2, 0, touching, ["1 ranges of numbers in the ledger that are not joined"]),
     ):
-        bridge = SimpleNamespace(waiting_readings=readings, _gateways=SimpleNamespace(_boots=boots, _waited=waited))
+        bridge = SimpleNamespace(
+            waiting_readings=readings,
+            _gateways=SimpleNamespace(_boots=boots, _waited=waited),
+            _ledger=SimpleNamespace(_landed={"hall/gw": {1: ranges}}),
+        )
         assert list(left_in_ingest(bridge)) == texts

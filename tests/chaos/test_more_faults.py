@@ -15,7 +15,16 @@ def test_a_seed_decides_them_and_each_kind_is_drawn_for_some():
     drawn = {seed: list(more_faults(seed, ["hall/gw-1"], [CLOUD], 3 * SECOND_US)) for seed in range(60)}
     assert drawn[7] == list(more_faults(7, ["hall/gw-1"], [CLOUD], 3 * SECOND_US))
     kinds = [{fault.kind for fault in faults} for faults in drawn.values()]
-    assert set().union(*kinds) == {"compact", "end", "fails_at_write", "landing_rot", "refuses", "repair", "unplugged"}
+    assert set().union(*kinds) == {
+        "compact",
+        "end",
+        "fails_at_write",
+        "landing_rot",
+        "refuses",
+        "repair",
+        "sync_fails",
+        "unplugged",
+    }
     assert set() in kinds
 
 

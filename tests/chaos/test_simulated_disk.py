@@ -65,6 +65,28 @@ def test_a_sync_of_the_file_system_keeps_everything(disk):
         assert path.read_bytes() == str(seed).encode()
 
 
+def test_a_sync_of_a_folder_that_is_refused_keeps_no_name_and_the_next_one_does(disk):
+    (disk.root / "file").write_bytes(b"content")
+    disk.folders_left = 0
+    with pytest.raises(OSError, match="Input/output error"):
+        disk.sync(str(disk.root))
+    assert disk.failed
+    assert not disk.tree.synced
+    disk.sync(str(disk.root))
+    assert "file" in disk.tree.synced
+
+
+def test_syncs_before_the_refused_one_are_done_and_those_of_files_do_not_count(disk):
+    path = disk.root / "file"
+    path.write_bytes(b"content")
+    disk.folders_left = 1
+    disk.sync(str(disk.root))
+    disk.sync(str(path))
+    assert "file" in disk.tree.synced
+    with pytest.raises(OSError, match="Input/output error"):
+        sync_file_system(disk.root)
+
+
 def _committed(path, pragma: str) -> None:
     """Commit ten rows in a database that writes ahead, and leave it open as a killed process would."""
     database = sqlite3.connect(path)

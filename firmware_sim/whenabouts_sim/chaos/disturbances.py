@@ -109,6 +109,10 @@ class Disturbances:
                 part.process.on_write, part.process.writes_left = disk.fail, fault.count
             self._start_later(part, fault)
             return
+        if fault.kind == "sync_fails":
+            disk.folders_left = fault.count
+            self._start_later(part, fault)
+            return
         if fault.kind in ("end", "repair"):
             if isinstance(part, Ingest):
                 part.is_checked = fault.kind == "repair"

@@ -6,6 +6,7 @@ from unittest.mock import patch
 
 from whenabouts_cloud import durable
 from whenabouts_cloud.ingest import landing_writer
+from whenabouts_cloud.jobs.output import task_files
 from whenabouts_edge.agent import agent, timekeeping
 from whenabouts_edge.readers import port
 from whenabouts_edge.store import intake, undated
@@ -24,6 +25,7 @@ def limited(schedule: Schedule) -> Iterator[None]:
         for module, name, limit in (
             (outbox, "MAX_UNLANDED", schedule.most_unlanded),
             (landing_writer, "SNAPSHOT_EVERY", schedule.snapshot_every),
+            (task_files, "FEW", schedule.few_rows),
             (intake, "MAX_BATCH", schedule.most_in_batch),
             (layout, "MAX_MESSAGE_BYTES", schedule.message_bytes),
             (intake, "MAX_WAITING", schedule.most_waiting),

@@ -173,7 +173,7 @@ def gateways_with_rot(schedule: Schedule) -> set[tuple[str, ...]]:
 
 def _failed(schedule: Schedule) -> bool:
     """True if a write failed: what was written may be there even so, and is written again, as readers drop repeats."""
-    return any(fault.kind == "fails_at_write" for fault in schedule.faults)
+    return any(fault.kind in ("fails_at_write", "sync_fails") for fault in schedule.faults)
 
 
 def _numbers(landed: Landed, acked: Acked, rotten: Collection[tuple[str, ...]], failed: bool) -> Iterator[str]:

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 
 from whenabouts_cloud.ingest.bridge import Bridge
+from whenabouts_cloud.landing.ranges import Ranges
 from whenabouts_edge.agent.agent import Agent
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.store import intake as agent_intake
@@ -95,6 +96,17 @@ def left_in_ingest(bridge: Bridge) -> Iterator[str]:
     for what, count in (
         ("readings that are not durable", bridge.waiting_readings),
         ("boots counted too much in heartbeats", gateways._boots - named),
+        ("ranges of numbers in the ledger that are not joined", sum(map(_touching, _ranges(bridge)))),
     ):
         if count:
             yield f"{count} {what}"
+
+
+def _ranges(bridge: Bridge) -> Iterator[Ranges]:
+    for boots in bridge._ledger._landed.values():
+        yield from boots.values()
+
+
+def _touching(ranges: Ranges) -> int:
+    """Ranges that begin where the one before ends: they are one, and a ledger of many such grows."""
+    return sum(first <= last + 1 for last, first in zip(ranges.lasts, ranges.firsts[1:], strict=False))

@@ -104,11 +104,14 @@ class Folder:
 
 @dataclass(eq=False)
 class Disk:
-    """The disk of one machine. full: nothing can be written now. failed: a write was refused, once."""
+    """The disk of one machine. full: nothing can be written now. failed: a write was refused, once. folders_left: syncs of
+    folders before the one that is refused; None: none is.
+    """
 
     root: Path
     full: bool = False
     failed: bool = False
+    folders_left: int | None = None
     tree: Folder = field(default_factory=Folder)
 
     def __post_init__(self) -> None:
@@ -132,6 +135,14 @@ class Disk:
         """Refuse the write that is about to happen."""
         self.failed = True
         raise OSError(errno.EIO, os.strerror(errno.EIO), str(self.root))
+
+    def _about_to_sync_folder(self) -> None:
+        if self.folders_left is None:
+            return
+        self.folders_left -= 1
+        if self.folders_left < 0:
+            self.folders_left = None
+            self.fail()
 
     def place(self, path: str) -> tuple[Folder, str]:
         """The folder that holds a path, and its name there."""
@@ -165,16 +176,26 @@ class Disk:
             folder.change(name, None)
 
     def sync(self, path: str) -> None:
-        """A file or folder is synced."""
+        """A file or folder is synced.
+
+        Raises:
+            OSError: this sync of a folder is refused.
+        """
         node = self.node(path)
         if isinstance(node, Folder):
+            self._about_to_sync_folder()
             self.look(path, node)
             node.sync()
         else:
             node.sync(path)
 
     def sync_all(self) -> None:
-        """All is synced."""
+        """All is synced.
+
+        Raises:
+            OSError: this sync is refused.
+        """
+        self._about_to_sync_folder()
 
         def through(path: str, folder: Folder) -> None:
             self.look(path, folder)

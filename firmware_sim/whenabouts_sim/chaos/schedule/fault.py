@@ -16,7 +16,7 @@ ALL_READERS = -1  # all are unplugged at once, as with the hub that they share
 class Fault:
     """One fault. target: a gateway as site/name, an ingest, JOBS, or "" for the broker.
 
-    count: of writes before it, or of readers before its own; part: a probability, where the kind has one.
+    count: of writes, of syncs of folders, or of readers before its own; part: a probability, where the kind has one.
     """
 
     kind: str
@@ -34,6 +34,7 @@ class Fault:
     def __str__(self) -> str:
         more = [f"of {self.target}"] if self.target else []
         more += [f"before write {self.count + 1}"] if self.kind.endswith("write") else []
+        more += [f"of folder {self.count + 1}"] if self.kind == "sync_fails" else []
         which = "all readers" if self.count == ALL_READERS else f"reader {self.count}"
         more += [which] if self.kind == "unplugged" else []
         more += [f"killed before write {self.count + 1}"] if self.kind == "compact" and self.count != WHOLE else []
@@ -143,6 +144,7 @@ MACHINE_KINDS = (
     "upgrade",
     "end",
     "fails_at_write",
+    "sync_fails",
     "repair",
 )
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from whenabouts_sim.chaos.schedule.fault import ALL_READERS, CLOUD, WHOLE, Fault
+from whenabouts_sim.chaos.schedule.fault import ALL_READERS, CLOUD, JOBS, WHOLE, Fault
 from whenabouts_sim.world.world import SECOND_US
 
 PART_ENDED, PART_FAILED, PART_REFUSED, PART_UNPLUGGED = 0.2, 0.2, 0.15, 0.15  # of schedules
 PART_OUTAGE = 0.3  # of schedules in which a badge lies long enough
-PART_REPAIRED, PART_COMPACTED = 0.15, 0.2  # of schedules
+PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED = 0.15, 0.2, 0.15  # of schedules
 HOUR_US = 3 * SECOND_US  # when an hour ends
 
 
@@ -19,6 +19,7 @@ def more_faults(seed: int, hosts: Sequence[str], ingests: Sequence[str], active_
     yield from _unplugs(Random(f"ports/{seed}"), hosts, active_us)
     yield from _repairs(Random(f"repair/{seed}"), ingests, active_us)
     yield from _compactions(Random(f"compact/{seed}"), ingests)
+    yield from _unsynced(Random(f"syncs/{seed}"), active_us)
 
 
 def _ends(chance: Random, hosts: Sequence[str], active_us: int) -> Iterator[Fault]:
@@ -67,6 +68,16 @@ def _compactions(chance: Random, ingests: Sequence[str]) -> Iterator[Fault]:
             for one in ingests:
                 yield Fault("compact", at_us, 0, one, chance.choice((WHOLE, WHOLE, 0, 1, 2, 4)))
             at_us += chance.randint(500, 3000) * 1000
+
+
+def _unsynced(chance: Random, active_us: int) -> Iterator[Fault]:
+    """Folders that cannot be synced once, often that of a new hour, and power cuts soon after."""
+    if chance.random() < PART_UNSYNCED:
+        for _ in range(chance.choice((1, 2))):
+            at_us, target = chance.choice((chance.randint(0, active_us), HOUR_US)), chance.choice((CLOUD, CLOUD, JOBS))
+            yield Fault("sync_fails", at_us, 100_000, target, chance.choice((0, 0, 1, 2)))
+            if chance.random() < 0.5:
+                yield Fault("power_cut", at_us + chance.randint(1, 500) * 1000, 100_000, target)
 
 
 def _repairs(chance: Random, ingests: Sequence[str], active_us: int) -> Iterator[Fault]:

@@ -35,6 +35,7 @@ PART_LONG = 0.1  # of schedules: three times as long
 PART_RULES = 0.7  # of gateways with both streams of their own rule
 PART_DAMAGED = 0.1  # of gateways: with bytes that are damaged on the wire
 GAP_BYTES = 100  # more than a gap reading needs in a message
+PART_WITHOUT_UTC = 0.08  # of schedules: with a gateway that starts several times before it knows UTC
 PART_SMALL = 0.15  # of gateways: with a spool that has room for a few messages
 
 
@@ -59,8 +60,9 @@ class Schedule:
     """sightings: times since the begin. numbers: which of the seed's faults are left, by their numbers. liar: the site of a
     gateway that lies, "" if there is none. most_unlanded: messages that an agent may have sent and that have not landed; 0
     for the usual number, which no schedule reaches. snapshot_every: files between snapshots of an ingest's ledger,
-    most_in_batch: readings of a message, message_bytes: its length, most_waiting: readings between ports and spool; 0 in
-    the same way. lying_member: the site of a member of the group that lies, "" if there is none.
+    most_in_batch: readings of a message, message_bytes: its length, most_waiting: readings between ports and spool,
+    few_rows: results of a task that are merged with those of others; 0 in the same way. lying_member: the site of a member
+    of the group that lies, "" if there is none.
     """
 
     seed: int
@@ -79,6 +81,7 @@ class Schedule:
     most_in_batch: int = 0
     message_bytes: int = 0
     most_waiting: int = 0
+    few_rows: int = 0
     lying_member: str = ""
 
     @property
@@ -127,10 +130,12 @@ def draw(seed: int) -> Schedule:
         gateways, sightings = grouped, _with_badges(chance, grouped, sightings, active_us)
     else:
         gateways = _named(Random(f"names/{seed}"), gateways)
+    gateways, restarts = _without_utc(Random(f"without utc/{seed}"), gateways, active_us)
     ingests = _begun(Random(f"begin/{seed}"), chance.choice((ALONE, ALONE, TWO)))
     hosts = [f"{one.site}/{one.name}" for one in gateways]
     faults = draw_faults(chance, hosts, [one.name for one in ingests], active_us)
     faults += tuple(more_faults(seed, hosts, [one.name for one in ingests], active_us))
+    faults += restarts
     faults += tuple(outages(Random(f"outage/{seed}"), _stays(gateways, sightings)))
     rules = with_forms(Random(f"forms/{seed}"), _rules(chance, gateways))
     rules = with_impatience(Random(f"impatient/{seed}"), rules)
@@ -160,7 +165,7 @@ def draw(seed: int) -> Schedule:
         seed, gateways, sightings, faults, tuple(range(len(faults))), active_us, rules, trigger_s, shards, ingests, liar,
         small.choice((0, 0, 0, 5)), small.choice((0, 2, 5)), Random(f"batch/{seed}").choice((0, 0, 0, 3)),
         limits.choice((0, 0, 0, 1500)), 0 if ends else limits.choice((0, 0, 0, 20)),
-        lying,
+        Random(f"few/{seed}").choice((0, 0, 0, 2)), lying,
     )  # fmt: skip
 
 
@@ -220,6 +225,28 @@ def _named(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPl
         replace(one, name=f"gw-{1 + sum(other.site == one.site for other in gateways[:number])}")
         for number, one in enumerate(gateways)
     )
+
+
+def _without_utc(
+    chance: Random, gateways: tuple[GatewayPlan, ...], active_us: int
+) -> tuple[tuple[GatewayPlan, ...], tuple[Fault, ...]]:
+    """The gateways, in some schedules one of them without UTC for most of the time; and the starts of it until then."""
+    if chance.random() >= PART_WITHOUT_UTC:
+        return gateways, ()
+    chosen = chance.choice(gateways)
+    known_us = chance.randint(active_us // 2, active_us)
+    clock = replace(chosen.clock, known=((known_us, 1 << 60, chosen.clock.known[0][2]),))
+    times = sorted(chance.randint(SECOND_US // 2, known_us) for _ in range(chance.choice((2, 3))))
+    restarts = (
+        Fault(
+            chance.choice(("kill", "power_cut", "end")),
+            at_us,
+            chance.randint(1, 300) * 1000,
+            f"{chosen.site}/{chosen.name}",
+        )
+        for at_us in times
+    )
+    return tuple(replace(one, clock=clock) if one is chosen else one for one in gateways), tuple(restarts)
 
 
 def _begun(chance: Random, ingests: tuple[IngestPlan, ...]) -> tuple[IngestPlan, ...]:
