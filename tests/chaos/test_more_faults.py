@@ -20,6 +20,7 @@ def test_a_seed_decides_them_and_each_kind_is_drawn_for_some():
         "end",
         "fails_at_write",
         "landing_rot",
+        "power_cut",
         "refuses",
         "repair",
         "sync_fails",

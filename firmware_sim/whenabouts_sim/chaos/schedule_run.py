@@ -16,6 +16,8 @@ from typing import Any
 from whenabouts_cloud.ingest.owners import Owners, read_owners
 from whenabouts_cloud.landing.layout import PART
 from whenabouts_cloud.rules.model import CepRule, LatwinRule, Rule
+from whenabouts_protocol.topics import topic
+from whenabouts_sim.chaos.checks.gateways.births import broken_births
 from whenabouts_sim.chaos.checks.gateways.gateways import broken_gateways, lives_of, reported_by
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, latest, newest_numbers, read_landing
 from whenabouts_sim.chaos.checks.landing.damage import broken_damage, broken_results_damage
@@ -48,15 +50,17 @@ from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine, current
 from whenabouts_sim.chaos.machine.running import Killed
 from whenabouts_sim.chaos.network import lying_gateway as liar
-from whenabouts_sim.chaos.network.broker_model import Broker
+from whenabouts_sim.chaos.network.broker_model import Broker, Message
 from whenabouts_sim.chaos.network.lying_member import LyingMember
+from whenabouts_sim.chaos.network.next_version import upgraded
 from whenabouts_sim.chaos.network.overheard import Overheard
-from whenabouts_sim.chaos.parts.gateway_part import Gateway
+from whenabouts_sim.chaos.parts.gateway_part import Gateway, GatewayPlan
 from whenabouts_sim.chaos.parts.ingest_part import Ingest
 from whenabouts_sim.chaos.parts.job_part import Job
-from whenabouts_sim.chaos.parts.job_rules import GROUP, rule
+from whenabouts_sim.chaos.parts.job_rules import GROUP, rule, rules_message
 from whenabouts_sim.chaos.parts.landing_files import Ends, FileId
 from whenabouts_sim.chaos.parts.part import Part
+from whenabouts_sim.chaos.parts.rule_form import Sending
 from whenabouts_sim.chaos.schedule.fault import CLOUD, JOBS
 from whenabouts_sim.chaos.schedule.schedule import Schedule
 from whenabouts_sim.readers.core import ReaderCore
@@ -162,6 +166,8 @@ class _Run:
                 core.load((replace(one, true_us=EPOCH_US + one.true_us) for one in mine), self._clock.true_us)
             gateway = Gateway(plan, machine, cores, self._clock, self._loop, self._broker, self._tell, self._ended)
             self._gateways[gateway.name] = gateway
+            for sending in plan.sent:
+                self._at(sending.at_us, partial(self._send_rules, plan, sending))
             gateway.start()
         chance = Random(f"run/{schedule.seed}")
         self._disturbances = disturbances = Disturbances(
@@ -210,6 +216,8 @@ class _Run:
         self.outcome.broken += broken_gateways(
             self._gateways, self.schedule, landed, self._overheard, rotten_spools, EPOCH_US + self.outcome.calm_us
         )
+        births = broken_births(self._gateways, self._broker.retained, self._overheard, self._clock.true_us)
+        self.outcome.broken += [Broken("births", text) for text in births]
         for one in self._job.rules:
             told = read_told(self._job.out / one.name, one)
             all_ends = ends_of_batches(self._job.out / one.name)
@@ -255,6 +263,14 @@ class _Run:
                     if not any(one.law == "limits" for one in self.outcome.broken):
                         self._tell(text, "limits")
         self._loop.call_later(LIMITS_S, self._watch_limits, context=self._broker.context)
+
+    def _send_rules(self, plan: GatewayPlan, sending: Sending) -> None:
+        """An operator sends a gateway its rules, in both versions of the wire while some are upgraded."""
+        payload = b"" if sending.nears is None else rules_message(plan.site, plan.name, sending.nears)
+        message = Message(topic(plan.site, plan.name, "rules"), payload, 1, True)
+        self._note(f"{plan.site}/{plan.name} is sent the rules {[one.name for one in sending.nears or ()]}")
+        for one in (message, upgraded(message)):
+            self._broker.put(one)
 
     # A liar among the gateways, and the next version of the wire.
 

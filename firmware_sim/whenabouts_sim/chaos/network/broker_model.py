@@ -196,6 +196,10 @@ class Broker:
         if message.qos:
             connection.take(mid)
 
+    def put(self, message: Message) -> None:
+        """Somebody whose connection does not matter publishes a message."""
+        self._spread(message)
+
     def subscribed(self, connection: Connection, filters: dict[str, int]) -> None:
         """A client asks for messages."""
         session = self._session(connection)

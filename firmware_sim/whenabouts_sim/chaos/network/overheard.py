@@ -1,5 +1,5 @@
 """What passed the broker: acknowledgements; heartbeats, each with what had been acknowledged before it; states that came
-to peers; and when clients were connected.
+to peers; rules that came to gateways; and when clients were connected.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,7 +33,8 @@ class Arrived(NamedTuple):
 
 class Overheard:
     """acked: the highest number that was acknowledged, by site, gateway and boot. A liar is not listened to. states: of
-    gateways, that reached others. links: spans in which messages passed between the broker and a client.
+    gateways, that reached others. rules: that reached somebody. links: spans in which messages passed between the broker and
+    a client.
 
     now_us: true UTC.
     """
@@ -41,6 +42,7 @@ class Overheard:
     def __init__(self, now_us: Callable[[], int]) -> None:
         self._now_us = now_us
         self.states: list[Arrived] = []
+        self.rules: list[Arrived] = []
         self.links: dict[str, list[list[int]]] = {}
         self.acked: dict[tuple[str, str, int], int] = {}
         self.heartbeats: list[Said] = []
@@ -67,6 +69,8 @@ class Overheard:
         message = understood(message)
         if message.topic.endswith("/state"):
             self.states.append(Arrived(self._now_us(), client, message))
+        elif message.topic.endswith("/rules"):
+            self.rules.append(Arrived(self._now_us(), client, message))
 
     def linked(self, client: str, is_up: bool) -> None:
         """Messages pass from now on, or do not."""

@@ -16,9 +16,9 @@ from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine, Process
 from whenabouts_sim.chaos.network.broker_model import Broker
 from whenabouts_sim.chaos.network.gateway_client import maker
-from whenabouts_sim.chaos.parts.job_rules import GROUP, NEAR_STREAM, STATE, near_file, state_stream
+from whenabouts_sim.chaos.parts.job_rules import GROUP, STATE, rules_message, state_stream
 from whenabouts_sim.chaos.parts.part import Part
-from whenabouts_sim.chaos.parts.rule_form import Near
+from whenabouts_sim.chaos.parts.rule_form import Near, Sending
 from whenabouts_sim.chaos.parts.serial_line import ReaderTask, SerialLine
 from whenabouts_sim.chaos.parts.watched_clock import WatchedClock
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan, WrongClock
@@ -52,7 +52,7 @@ class GatewayPlan:
     group: its members as site/name, if it is in one; it watches the badge that lies on its reader `badge_of(name)`, and
     tells its visits.
     spool_bytes: the limit of its spool; 0 for the usual one, which no schedule reaches. near: the rule that it runs
-    itself, if it runs one. damage: of bytes between its readers and it.
+    itself, if it runs one; sent: those that it is sent in place of it. damage: of bytes between its readers and it.
     """
 
     site: str
@@ -68,12 +68,13 @@ class GatewayPlan:
     group: tuple[str, ...] = ()
     spool_bytes: int = 0
     near: Near | None = None
+    sent: tuple[Sending, ...] = ()
     damage: Faults = NO_FAULTS
 
     @property
     def streams(self) -> list[str] | None:
         """Patterns of what it may publish, None for all: those that a rule of its own derives must be named."""
-        return None if self.near is None else ["#", NEAR_STREAM]
+        return None if self.near is None else ["#", self.near.stream]
 
     def configuration(self, state: Path, rules: Path | None = None) -> str:
         """The configuration file. rules: the file of its own rules."""
@@ -114,7 +115,7 @@ class Gateway(Part):
         rules = None
         if plan.near is not None:
             rules = machine.disk.root.with_suffix(".rules")
-            rules.write_bytes(near_file(plan.site, plan.name, plan.near))
+            rules.write_bytes(rules_message(plan.site, plan.name, [plan.near]))
         config = parse(plan.configuration(machine.disk.root / "state", rules))
         self._config = replace(config, spool_limit_bytes=plan.spool_bytes) if plan.spool_bytes else config
         self.agent: Agent | None = None

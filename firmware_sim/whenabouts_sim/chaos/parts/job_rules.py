@@ -1,6 +1,7 @@
 """The rules of the simulated jobs, and the engine of each; the rule that gateways run themselves."""
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 from whenabouts_cloud.jobs.engines.cep import CEP
@@ -10,12 +11,11 @@ from whenabouts_cloud.jobs.engines.latwin import LATWIN
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule
 from whenabouts_cloud.rules.parse import parse_rules
 from whenabouts_cloud.rules.placement import GatewayStream, compile_rules, place
-from whenabouts_protocol.messages.compiled_rule import DERIVED_PREFIX, encode_rules
+from whenabouts_protocol.messages.compiled_rule import encode_rules
 from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, PLAIN, Form, Near
 
 PAIRS, MATCHES, TOGETHER = "handover", "unpaid", "staffed"
 GROUP, STATE = "staff", "present"
-NEAR_STREAM = f"{DERIVED_PREFIX}near"
 SIDES, PLACES = ("dock", "door"), ("shelf", "till", "exit")  # streams of pairs, of matches
 
 
@@ -55,16 +55,16 @@ def near_rule(near: Near) -> CorrelateRule:
     length = f"DELAY 1 s LENGTH 0 us .. {LENGTH_MS} ms"
     text = (
         f'STREAM dock FROM "dock/tags" {length}\nSTREAM door FROM "door/tags" {length}\n'
-        f"RULE near CORRELATE dock AS a, door AS b\n"
+        f"RULE {near.name} CORRELATE dock AS a, door AS b\n"
         f"  WHERE @b - @a IN [{near.least_ms} ms, {near.most_ms} ms] OVER {near.percent} % AND a.key = b.key\n"
     )
     return parse_rules(text).correlate_rules[0]
 
 
-def near_file(site: str, gateway: str, near: Near) -> bytes:
-    """The file of that rule, as a gateway reads it."""
+def rules_message(site: str, gateway: str, nears: Sequence[Near]) -> bytes:
+    """These rules, as a gateway reads them from a file, or gets them from the broker."""
     streams = [GatewayStream(f"{one}/tags", gateway, site, 0) for one in ("dock", "door")]
-    placements = place([near_rule(near)], streams)
+    placements = place([near_rule(near) for near in nears], streams)
     return encode_rules(site, gateway, compile_rules(placements, site, gateway))
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from whenabouts_protocol.messages.compiled_rule import DERIVED_PREFIX
+
 LENGTH_MS = 1500  # of the longest stamp while UTC is known
 UNPAID = "SEQ(shelf a, !till c, exit e)"
 
@@ -20,11 +22,24 @@ class Owner(NamedTuple):
 
 
 class Near(NamedTuple):
-    """What a rule of a gateway asks for: the limits of @b - @a, and how certain they must be kept, in percent."""
+    """A rule of a gateway: the limits of @b - @a, how certain they must be kept, in percent, and its name."""
 
     least_ms: int
     most_ms: int
     percent: int
+    name: str = "near"
+
+    @property
+    def stream(self) -> str:
+        """The stream of its pairs."""
+        return DERIVED_PREFIX + self.name
+
+
+class Sending(NamedTuple):
+    """Rules that a gateway is sent over the broker, us since the begin; None: what it was sent is taken back."""
+
+    at_us: int
+    nears: tuple[Near, ...] | None
 
 
 class StreamForm(NamedTuple):

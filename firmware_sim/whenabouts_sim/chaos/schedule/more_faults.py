@@ -77,7 +77,7 @@ def _unsynced(chance: Random, active_us: int) -> Iterator[Fault]:
             at_us, target = chance.choice((chance.randint(0, active_us), HOUR_US)), chance.choice((CLOUD, CLOUD, JOBS))
             yield Fault("sync_fails", at_us, 100_000, target, chance.choice((0, 0, 1, 2)))
             if chance.random() < 0.5:
-                yield Fault("power_cut", at_us + chance.randint(1, 500) * 1000, 100_000, target)
+                yield Fault("power_cut", at_us + chance.randint(1, 2500) * 1000, 100_000, target)
 
 
 def _repairs(chance: Random, ingests: Sequence[str], active_us: int) -> Iterator[Fault]:

@@ -4,14 +4,14 @@ Times are microseconds since the schedule's begin. A world is a few gateways wit
 the other. All faults end before `calm_us`; after that everything must land and be told within a bound.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
 from whenabouts_sim.chaos.network import lying_member
 from whenabouts_sim.chaos.parts.gateway_part import LEAVE_MS, GatewayPlan, badge_key, badge_of
 from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, TOGETHER
-from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, Near, Owner, RulePlan
+from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, Near, Owner, RulePlan, Sending
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.chaos.schedule.fault import CLOUD, SECOND, Fault, draw_faults
 from whenabouts_sim.chaos.schedule.forms import with_forms, with_impatience, with_returning_goods
@@ -33,6 +33,9 @@ PART_LYING_MEMBER = 0.3  # of groups
 PART_OFTEN = 0.3  # of schedules: jobs with many small micro-batches
 PART_LONG = 0.1  # of schedules: three times as long
 PART_RULES = 0.7  # of gateways with both streams of their own rule
+PART_SENT = (
+    0.4  # of gateways with both streams, unless the broker forgets what it retains: with rules that they are sent
+)
 PART_DAMAGED = 0.1  # of gateways: with bytes that are damaged on the wire
 GAP_BYTES = 100  # more than a gap reading needs in a message
 PART_WITHOUT_UTC = 0.08  # of schedules: with a gateway that starts several times before it knows UTC
@@ -152,6 +155,10 @@ def draw(seed: int) -> Schedule:
     liar = chance.choice(SITES) if chance.random() < PART_LYING else ""
     small = Random(f"small/{seed}")
     gateways = _with_rules(Random(f"near/{seed}"), Random(f"sides/{seed}"), _with_small_spools(small, gateways))
+    if not any(
+        fault.kind == "broker_forgets_all" for fault in faults
+    ):  # then an operator would have to send them again
+        gateways = _with_sent_rules(Random(f"sent/{seed}"), gateways, active_us)
     gateways = _with_damage(Random(f"damage/{seed}"), gateways)
     member = Random(f"member/{seed}")
     lying = member.choice(SITES) if gateways[0].group and member.random() < PART_LYING_MEMBER else ""
@@ -263,11 +270,30 @@ def _with_damage(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[Gat
 def _with_rules(chance: Random, sides: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
     """A rule of its own for each gateway that has both of its streams, but some."""
     return tuple(
-        replace(one, near=_near(chance, sides))
-        if {"dock/tags", "door/tags"} <= {stream for _, stream in one.readers} and chance.random() < PART_RULES
+        replace(one, near=_near(chance, sides)) if _can_pair(one) and chance.random() < PART_RULES else one
+        for one in gateways
+    )
+
+
+def _can_pair(gateway: GatewayPlan) -> bool:
+    return {"dock/tags", "door/tags"} <= {stream for _, stream in gateway.readers}
+
+
+def _with_sent_rules(chance: Random, gateways: tuple[GatewayPlan, ...], active_us: int) -> tuple[GatewayPlan, ...]:
+    """Gateways that are sent rules over the broker, some of them several times: more rules, others, none."""
+    return tuple(
+        replace(one, sent=tuple(_sendings(chance, active_us)))
+        if _can_pair(one) and chance.random() < PART_SENT
         else one
         for one in gateways
     )
+
+
+def _sendings(chance: Random, active_us: int) -> Iterator[Sending]:
+    near, close, closer = _near(chance, chance), _near(chance, chance), _near(chance, chance)
+    close, closer = close._replace(name="close"), closer._replace(name="close")
+    for at_us in sorted(chance.randint(0, active_us) for _ in range(chance.choice((1, 2, 3)))):
+        yield Sending(at_us, chance.choice(((near,), (near, close), (near, close), (close,), (closer,), (), None)))
 
 
 def _near(chance: Random, sides: Random) -> Near:

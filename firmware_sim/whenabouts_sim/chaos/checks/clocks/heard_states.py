@@ -14,9 +14,9 @@ from typing import NamedTuple
 from whenabouts_edge.group.peers import MAX_JUMP, MAX_STATES
 from whenabouts_protocol import WireError, decode_batch, parse_topic
 from whenabouts_protocol.group_state import HEARTBEAT, KIND, PROCESS, VIEW, LocalState, state_of
+from whenabouts_protocol.messages.compiled_rule import DERIVED_PREFIX
 from whenabouts_sim.chaos.checks.landed import ENTER, Landed, LandedReading
 from whenabouts_sim.chaos.network.overheard import Arrived
-from whenabouts_sim.chaos.parts.job_rules import NEAR_STREAM
 from whenabouts_sim.chaos.schedule.schedule import stream_of
 from whenabouts_sim.world.clocks import EPOCH_US
 from whenabouts_sim.world.world import Sighting
@@ -60,7 +60,7 @@ def broken_knowledge(
     for one in landed.readings:
         if one.kind != KIND and (one.site, one.gateway) in untold:
             continue
-        if one.gateway in liars or not one.vclock or one.kind == "gap" or one.stream == NEAR_STREAM:
+        if one.gateway in liars or not one.vclock or one.kind == "gap" or one.stream.startswith(DERIVED_PREFIX):
             continue  # the clock of a pair is that of its sources, of which one may be older than the view
         # A reading that waited for UTC is sent by a later start, with the clock of its own.
         starts = places[one.site, one.gateway, len(one.vclock)]

@@ -4,10 +4,11 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from whenabouts_protocol.messages.compiled_rule import DERIVED_PREFIX
 from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
 from whenabouts_sim.chaos.checks.well import Spans
 from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan
-from whenabouts_sim.chaos.parts.job_rules import NEAR_STREAM, near_rule
+from whenabouts_sim.chaos.parts.job_rules import near_rule
 from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, Near
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.world.clocks import EPOCH_US
@@ -23,30 +24,54 @@ Said = tuple[int, int, int]
 
 
 def broken_derived(
-    gateways: Sequence[GatewayPlan], landed: Landed, lives: Mapping[str, Spans], rotten: Collection[tuple[str, ...]]
+    gateways: Sequence[GatewayPlan],
+    landed: Landed,
+    lives: Mapping[str, Spans],
+    rotten: Collection[tuple[str, ...]],
+    ran: Mapping[str, Mapping[Near, Spans]],
 ) -> Iterator[str]:
     """Pairs of gateways that are none, or are told wrongly or twice, and those that are missing. lives: by reader, when its
-    agent surely could store. rotten: gateways that may have forgotten what they sent.
+    agent surely could store. rotten: gateways that may have forgotten what they sent. ran: by site/name, when rules ran.
     """
     for plan in gateways:
         own = [one for one in landed.readings if (one.site, one.gateway) == (plan.site, plan.name)]
-        if plan.near is None or (plan.site, plan.name) in rotten:
+        rules = ran[f"{plan.site}/{plan.name}"]
+        if (plan.site, plan.name) in rotten:
             continue
-        refuses = any(one.stream == NEAR_STREAM and one.kind == "gap" for one in own)
-        spans = [] if refuses else lives[plan.readers[0][0]]
+        refuses = any(one.kind == "gap" for one in own if one.stream in {near.stream for near in rules})
         for boot in {one.boot for one in own}:
             of_boot = [one for one in own if one.boot == boot]
-            wanted = _wanted(plan.near, of_boot)
-            told = [(pair, said) for pair, said in map(_told, of_boot) if pair is not None]
             named = f"{plan.name}: of {boot}"
             yield from (f"{named} {text}" for text in _wrong_clocks(of_boot))
-            for (pair, said), count in Counter(told).items():
-                if count > 1:
-                    yield f"{named} the pair {pair} was told {count} times"
-                if wanted.get(pair) != said:
-                    yield f"{named} the pair {pair} was told as {said}, expected {wanted.get(pair)}"
-            for pair in _sure(of_boot, wanted, spans, plan.clock) - {pair for pair, _ in told}:
-                yield f"{named} the pair {pair} was not told, though its agent was well"
+            for stream in {one.stream for one in of_boot if one.stream.startswith(DERIVED_PREFIX)}:
+                yield from (f"{named} {text}" for text in _wrong(stream, of_boot, rules))
+            for near in () if refuses else rules:
+                told = {pair for pair, _ in _told_in(near.stream, of_boot)}
+                well = [both for one in lives[plan.readers[0][0]] for both in _within(one, rules[near])]
+                for pair in _sure(of_boot, _wanted(near, of_boot), well, plan.clock) - told:
+                    yield f"{named} the pair {pair} was not told in {near.stream}, though its agent was well"
+
+
+def _within(span: Sequence[int], spans: Spans) -> Iterator[tuple[int, int]]:
+    """What of a span is in others."""
+    for since, until in spans:
+        yield max(since, span[0]), min(until, span[1])
+
+
+def _wrong(stream: str, of_boot: Sequence[LandedReading], rules: Mapping[Near, Spans]) -> Iterator[str]:
+    """Pairs that were told twice, or not as by a rule of that name that ran."""
+    wanted = [_wanted(near, of_boot) for near in rules if near.stream == stream]
+    for (pair, said), count in Counter(_told_in(stream, of_boot)).items():
+        if count > 1:
+            yield f"the pair {pair} was told {count} times in {stream}"
+        expected = [one.get(pair) for one in wanted]
+        if said not in expected:
+            yield f"the pair {pair} was told as {said} in {stream}, expected one of {expected}"
+
+
+def _told_in(stream: str, of_boot: Sequence[LandedReading]) -> list[tuple[Pair, Said]]:
+    found = (_told(one) for one in of_boot if one.stream == stream)
+    return [(pair, said) for pair, said in found if pair is not None]
 
 
 def _wanted(near: Near, readings: Sequence[LandedReading]) -> dict[Pair, Said]:
@@ -78,20 +103,22 @@ def _wrong_clocks(readings: Sequence[LandedReading]) -> Iterator[str]:
 
 def _told(one: LandedReading) -> tuple[Pair | None, Said]:
     """What a derived reading says; no pair if it is another reading, or if one of its sources was refused."""
-    attrs = json.loads(one.attrs or "{}") if one.stream == NEAR_STREAM and one.kind == "measure" else {}
+    is_pair = one.stream.startswith(DERIVED_PREFIX) and one.kind == "measure"
+    attrs = json.loads(one.attrs or "{}") if is_pair else {}
     pair = (attrs["a_seq"], attrs["b_seq"]) if "a_seq" in attrs and "b_seq" in attrs else None
     return pair, (int(one.value or 0) if pair else 0, one.t_min, one.t_max)
 
 
 def _sure(readings: Sequence[LandedReading], wanted: Mapping[Pair, Said], spans: Spans, clock: ClockPlan) -> set[Pair]:
     """The pairs of which no agent has an excuse; a stamp that is longer than declared may have missed its partner."""
-    well = {
-        one.seq
-        for one in readings
-        if one.t_max - one.t_min <= 1000 * LENGTH_MS
-        and any(since + BEFORE_US <= one.t_min and _dated_us(one, clock) <= until - AFTER_US for since, until in spans)
-    }
-    return {pair for pair in wanted if well.issuperset(pair)}
+    usual = [one for one in readings if one.t_max - one.t_min <= 1000 * LENGTH_MS]
+    sure = set[Pair]()
+    for since, until in spans:
+        well = {
+            one.seq for one in usual if since + BEFORE_US <= one.t_min and _dated_us(one, clock) <= until - AFTER_US
+        }
+        sure |= {pair for pair in wanted if well.issuperset(pair)}
+    return sure
 
 
 def _dated_us(one: LandedReading, clock: ClockPlan) -> int:

@@ -9,6 +9,7 @@ from whenabouts_sim.chaos.checks.clocks.vector_clocks import broken_clocks
 from whenabouts_sim.chaos.checks.gateways.closed_ports import broken_closed_ports
 from whenabouts_sim.chaos.checks.gateways.derived import broken_derived
 from whenabouts_sim.chaos.checks.gateways.ports import broken_ports, shut_spans
+from whenabouts_sim.chaos.checks.gateways.rules_in_force import in_force
 from whenabouts_sim.chaos.checks.gateways.states import broken_states
 from whenabouts_sim.chaos.checks.gateways.visits import broken_visits
 from whenabouts_sim.chaos.checks.landed import Landed
@@ -75,6 +76,7 @@ def broken_gateways(
     damaged = {(reader, one.number) for reader, line in lines for one in line.damaged}
     seen = [one for one in schedule.sightings if (one.reader, one.number) not in damaged]
     plans, grouped = schedule.gateways, [(one.site, one.name) for one in schedule.gateways if one.group]
+    ran = {name: in_force(one.plan, one.lives, heard.rules) for name, one in gateways.items()}
     liars = frozenset({lying_member.NAME} if schedule.lying_member else ())
     for law, texts in (
         # Who is lied to may know too much of others, if not by far.
@@ -82,7 +84,7 @@ def broken_gateways(
         ("knowledge", broken_knowledge(landed, heard.states, schedule.sightings, liars, rotten)),
         ("knowledge", broken_reports(schedule, landed, lives, heard.links, end_us)),
         ("clock states", broken_clock_states(plans, schedule.sightings, landed, lives)),
-        ("derived", broken_derived(plans, landed, lives, rotten)),
+        ("derived", broken_derived(plans, landed, lives, rotten, ran)),
         ("states", broken_states(grouped, reported, landed, rotten)),
         ("visits", broken_visits(grouped, seen, reported, landed, lives, rotten, shut)),
     ):
