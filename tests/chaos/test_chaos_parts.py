@@ -263,7 +263,7 @@ def test_a_power_cut_takes_what_was_not_synced_and_the_part_starts_again(world):
     def at(at_us, happens):
         loop.call_later(max(0, at_us - (loop.now_ns - begin_ns) // 1000) / 1e6, happens)
 
-    disturbances = Disturbances({"writer": part}, Broker(loop, Random(1)), loop, Random(1), noted.append, at)
+    disturbances = Disturbances({"writer": part}, Broker(loop, Random(1)), loop, Random(1), noted.append, at, lambda: 0)
     part.start()
     passing(world, 0.55)
     first = part.process

@@ -28,16 +28,20 @@ SLOWEST_S = 2.0  # that a disk or a thread lets others wait
 
 
 class Disturbances:
-    """parts: by the names that faults use. note: is told what happens. at: calls a function at a time of the schedule."""
+    """parts: by the names that faults use. note: is told what happens. at: calls a function at a time of the schedule.
+    now_ns: true UTC, as files are stamped.
+    """
 
     def __init__(
         self, parts: Mapping[str, Part], broker: Broker, loop: VirtualLoop, chance: Random, note: Callable[[str], None],
-        at: Callable[[int, Callable[[], object]], None],
+        at: Callable[[int, Callable[[], object]], None], now_ns: Callable[[], int],
     ) -> None:  # fmt: skip
         self._parts, self._broker, self._loop, self._chance = parts, broker, loop, chance
-        self._note, self._at = note, at
+        self._note, self._at, self._now_ns = note, at, now_ns
         self.rotten: dict[Path, bytes] = {}  # files of the landing as they were before a bit changed
         self.rotten_results: dict[Path, bytes] = {}
+        # Files of the landing that a power cut took though jobs may have read them: their folder could not be synced.
+        self.vanished = set[Path]()
 
     def begin(self, fault: Fault) -> None:
         """Let a fault begin, and end after its time."""
@@ -210,13 +214,20 @@ class Disturbances:
             for one in parts:
                 if one.process is not None:
                     one.process.bury()
+            before = self._landed_before_now(machine)
             machine.disk.cut_power(self._chance)
+            self.vanished.update(path for path in before if not path.exists())
             machine.off, machine.on_ns, machine.runs = False, self._loop.now_ns, machine.runs + 1
 
         # Not now: the write that the cut interrupts is still on the stack.
         self._loop.call_soon(back, context=self._broker.context)
         for one in parts:
             self._start_later(one, fault)
+
+    def _landed_before_now(self, machine: Machine) -> list[Path]:
+        """Files of a landing that have been there for a while."""
+        paths = (path for path in machine.disk.root.glob("landing/**/*") if not path.name.startswith("."))
+        return [path for path in paths if path.is_file() and path.stat().st_mtime_ns < self._now_ns()]
 
     def _start_later(self, part: Part, fault: Fault) -> None:
         self._loop.call_later(max(0.001, fault.length_us / 1e6), part.start, context=self._broker.context)

@@ -171,7 +171,7 @@ class _Run:
             gateway.start()
         chance = Random(f"run/{schedule.seed}")
         self._disturbances = disturbances = Disturbances(
-            self._parts, self._broker, self._loop, chance, self._note, self._at
+            self._parts, self._broker, self._loop, chance, self._note, self._at, lambda: 1000 * self._clock.true_us
         )
         for fault in schedule.faults:
             self._at(fault.at_us, partial(disturbances.begin, fault))
@@ -190,7 +190,7 @@ class _Run:
             self._tell(f"what was written cannot be read: {error!r}", "readable")
 
     def _judge(self, folder: Path) -> None:
-        rotten = self._disturbances.rotten
+        rotten, vanished = self._disturbances.rotten, self._disturbances.vanished
         parts = {one.name: one.folder for one in self._ingests.values()}
         self.outcome.broken += [Broken("damage", text) for text in broken_damage(parts, rotten)]
         self.outcome.broken += [Broken("repairs", text) for text in broken_repairs(parts.values(), rotten)]
@@ -224,14 +224,18 @@ class _Run:
             self.outcome.told += len(told.results)
             ends = steps_of(one, landed, all_ends)
             complete_us = _complete_us(landed, effective_at(ends[:-1] if isinstance(one, CepRule) else ends))
-            if self.schedule.shards == 1 and not rotten:  # each shard knows the gateways of its own readings only
+            # Each shard knows the gateways of its own readings only.
+            is_whole = self.schedule.shards == 1 and not rotten and not vanished
+            if is_whole:
                 self.outcome.broken += [Broken("lateness", x) for x in broken_lateness(one, told, landed, ends)]
             kept = [kept_of(*said) for said in self._job.counts[one.name]]
-            if self.schedule.shards == 1 and not rotten:
+            if is_whole:
                 after = [(x.batch, x.frontiers_us) for x in kept]
                 self.outcome.broken += [Broken("job", x) for x in broken_job_frontiers(one, after, landed, all_ends)]
                 self.outcome.broken += [Broken("waits", x) for x in broken_waits(one, told, after, landed)]
-            if not (needs_states(one) and (rotten or landed.again)):  # copies of readings wait for states
+            if not vanished and not (
+                needs_states(one) and (rotten or landed.again)
+            ):  # copies of readings wait for states
                 self.outcome.broken += [Broken("kept", x) for x in broken_kept(one, kept, landed, all_ends)]
             whole = landed.without(landed.damaged)
             told = told.among(whole.readings) if rotten else told
@@ -270,7 +274,7 @@ class _Run:
         message = Message(topic(plan.site, plan.name, "rules"), payload, 1, True)
         self._note(f"{plan.site}/{plan.name} is sent the rules {[one.name for one in sending.nears or ()]}")
         for one in (message, upgraded(message)):
-            self._broker.put(one)
+            self._broker.spread(one)
 
     # A liar among the gateways, and the next version of the wire.
 

@@ -192,13 +192,21 @@ class Broker:
             connection.refuse(mid)
             return
         self.witness(connection.name, message)
-        self._spread(message)
+        self.spread(message)
         if message.qos:
             connection.take(mid)
 
-    def put(self, message: Message) -> None:
-        """Somebody whose connection does not matter publishes a message."""
-        self._spread(message)
+    def spread(self, message: Message) -> None:
+        """Send a message to all who have asked for it, and retain it if it says so."""
+        if message.retain:
+            if message.payload:
+                self.retained[message.topic] = message
+            else:
+                self.retained.pop(message.topic, None)
+        for session in list(self.sessions.values()):
+            found = [qos for one, qos in session.filters.items() if matches(one, message.topic)]
+            if found:
+                self._queue(session, message._replace(qos=min(max(found), message.qos), retain=False))
 
     def subscribed(self, connection: Connection, filters: dict[str, int]) -> None:
         """A client asks for messages."""
@@ -267,22 +275,11 @@ class Broker:
         if not session.kept:
             self.sessions.pop(connection.name, None)
         if connection.will is not None:
-            self._spread(connection.will)
+            self.spread(connection.will)
 
     def _session(self, connection: Connection) -> Session | None:
         session = self.sessions.get(connection.name)
         return session if session is not None and session.connection is connection else None
-
-    def _spread(self, message: Message) -> None:
-        if message.retain:
-            if message.payload:
-                self.retained[message.topic] = message
-            else:
-                self.retained.pop(message.topic, None)
-        for session in list(self.sessions.values()):
-            found = [qos for one, qos in session.filters.items() if matches(one, message.topic)]
-            if found:
-                self._queue(session, message._replace(qos=min(max(found), message.qos), retain=False))
 
     def _queue(self, session: Session, message: Message) -> None:
         if not message.qos:

@@ -37,7 +37,7 @@ def broken_kept(rule: Rule, kept: Sequence[Kept], landed: Landed, ends: Sequence
         # Of a reading in several parts the job may have read a later copy.
         read = [x for x in readings if x.file.within(ends[one.batch]) or x.identity in landed.again]
         needed = sum(reading.t_max >= begins[reading.stream] for reading in read)
-        if one.rows > needed:
+        if one.rows > needed + len(landed.twice):  # copies wait, too, until frontiers are known
             yield (
                 f"{rule.name}: shard {one.shard} keeps {one.rows} readings after micro-batch {one.batch}, and {needed} of "
                 "the readings that have landed can still matter"
