@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from whenabouts_sim.chaos.schedule.fault import ALL_READERS, CLOUD, Fault
+from whenabouts_sim.chaos.schedule.gateway_forms import DAMAGE
 from whenabouts_sim.chaos.schedule.more_faults import more_faults
-from whenabouts_sim.chaos.schedule.schedule import DAMAGE, draw
+from whenabouts_sim.chaos.schedule.schedule import draw
 from whenabouts_sim.chaos.schedule_run import run
 from whenabouts_sim.world.world import SECOND_US
 
@@ -16,9 +17,11 @@ def test_a_seed_decides_them_and_each_kind_is_drawn_for_some():
     assert drawn[7] == list(more_faults(7, ["hall/gw-1"], [CLOUD], 3 * SECOND_US))
     kinds = [{fault.kind for fault in faults} for faults in drawn.values()]
     assert set().union(*kinds) == {
+        "clock_back",
         "compact",
         "end",
         "fails_at_write",
+        "kill",
         "landing_rot",
         "power_cut",
         "refuses",
@@ -50,6 +53,8 @@ def test_what_is_lost_on_damaged_lines_or_while_a_reader_is_unplugged_need_not_l
     assert outcome.landed < len(schedule.sightings)
 
 
-def test_a_fault_names_its_reader():
+def test_a_fault_names_what_it_is_about():
     assert str(Fault("unplugged", 0, 1000, "hall/gw-1", 2)) == "unplugged of hall/gw-1 reader 2 for 0.001 s"
+    assert str(Fault("clock_back", 0, 2000, CLOUD, 50)) == "clock back of cloud by 0.050 s for 0.002 s"
+    assert str(Fault("sync_fails", 0, 0, CLOUD, 1)) == "sync fails of cloud of folder 2"
     assert str(Fault("unplugged", 0, 0, "hall/gw-1", ALL_READERS)) == "unplugged of hall/gw-1 all readers"

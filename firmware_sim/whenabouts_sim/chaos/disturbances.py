@@ -113,6 +113,10 @@ class Disturbances:
                 part.process.on_write, part.process.writes_left = disk.fail, fault.count
             self._start_later(part, fault)
             return
+        if fault.kind == "clock_back":
+            part.machine.back_ns = fault.count * 1_000_000
+            self._at(fault.end_us, lambda: setattr(part.machine, "back_ns", 0))
+            return
         if fault.kind == "sync_fails":
             disk.folders_left = fault.count
             self._start_later(part, fault)

@@ -49,8 +49,9 @@ class VirtualTime:
         return now_ns if process is None else now_ns - process.machine.on_ns
 
     def time_ns(self) -> int:
-        """UTC by the clock of servers, which is right; gateways have clocks of their own (`parts.wrong_clock`)."""
-        return 1000 * self.true_us
+        """UTC by the clock of a server, which may be set back; gateways have clocks of their own (`parts.wrong_clock`)."""
+        process = current()
+        return 1000 * self.true_us - (0 if process is None else process.machine.back_ns)
 
 
 @contextlib.contextmanager

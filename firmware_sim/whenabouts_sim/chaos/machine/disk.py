@@ -15,6 +15,7 @@ import errno
 import io
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +25,6 @@ from typing import Any
 from whenabouts_cloud import durable
 from whenabouts_sim.chaos.machine.running import Killed, running
 from whenabouts_sim.chaos.machine.sqlite_files import SQLITE_FULL, SQLITE_OK, WatchedFiles
-from whenabouts_sim.world.clocks import EPOCH_US
 
 SQLITE_IOERR = 10
 ROT_TRIES = 20
@@ -318,8 +318,8 @@ class Disks:
         return self._appeared.get(str(path), 0)
 
     def _changed(self, path: str) -> None:
-        """A file or folder changed now, on virtual time."""
-        now_ns = (EPOCH_US + self._now_us()) * 1000
+        """A file or folder changed now, by the clock of its machine."""
+        now_ns = time.time_ns()
         os.utime(path, ns=(now_ns, now_ns))
 
     @contextlib.contextmanager

@@ -20,7 +20,8 @@ from whenabouts_sim.chaos.machine.running import RUNNING, Killed, running
 class Machine:
     """A computer. on_ns: when it was switched on; off: it has no power.
 
-    usual_disk_s, usual_threads_s: the most that disk and threads let others wait on a good day; disk_s, threads_s: now.
+    back_ns: how far its clock is behind UTC. usual_disk_s, usual_threads_s: the most that disk and threads let others wait
+    on a good day; disk_s, threads_s: now.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Machine:
     on_ns: int
     off: bool = False
     runs: int = 0
+    back_ns: int = 0
     usual_disk_s: float = 0.0
     usual_threads_s: float = 0.0
 

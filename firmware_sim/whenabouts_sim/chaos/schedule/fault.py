@@ -16,7 +16,8 @@ ALL_READERS = -1  # all are unplugged at once, as with the hub that they share
 class Fault:
     """One fault. target: a gateway as site/name, an ingest, JOBS, or "" for the broker.
 
-    count: of writes, of syncs of folders, or of readers before its own; part: a probability, where the kind has one.
+    count: of writes, of syncs of folders, or of readers before its own, or ms of a clock; part: a probability, where the
+    kind has one.
     """
 
     kind: str
@@ -35,6 +36,7 @@ class Fault:
         more = [f"of {self.target}"] if self.target else []
         more += [f"before write {self.count + 1}"] if self.kind.endswith("write") else []
         more += [f"of folder {self.count + 1}"] if self.kind == "sync_fails" else []
+        more += [f"by {self.count / 1000:.3f} s"] if self.kind == "clock_back" else []
         which = "all readers" if self.count == ALL_READERS else f"reader {self.count}"
         more += [which] if self.kind == "unplugged" else []
         more += [f"killed before write {self.count + 1}"] if self.kind == "compact" and self.count != WHOLE else []
@@ -145,6 +147,7 @@ MACHINE_KINDS = (
     "end",
     "fails_at_write",
     "sync_fails",
+    "clock_back",
     "repair",
 )
 

@@ -8,7 +8,7 @@ from whenabouts_sim.world.world import SECOND_US
 
 PART_ENDED, PART_FAILED, PART_REFUSED, PART_UNPLUGGED = 0.2, 0.2, 0.15, 0.15  # of schedules
 PART_OUTAGE = 0.3  # of schedules in which a badge lies long enough
-PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED = 0.15, 0.2, 0.15  # of schedules
+PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED, PART_SET_BACK = 0.15, 0.2, 0.15, 0.12  # of schedules
 HOUR_US = 3 * SECOND_US  # when an hour ends
 
 
@@ -19,6 +19,7 @@ def more_faults(seed: int, hosts: Sequence[str], ingests: Sequence[str], active_
     yield from _unplugs(Random(f"ports/{seed}"), hosts, active_us)
     yield from _repairs(Random(f"repair/{seed}"), ingests, active_us)
     yield from _compactions(Random(f"compact/{seed}"), ingests)
+    yield from _set_back(Random(f"server clock/{seed}"), active_us)
     yield from _unsynced(Random(f"syncs/{seed}"), active_us)
 
 
@@ -78,6 +79,15 @@ def _unsynced(chance: Random, active_us: int) -> Iterator[Fault]:
             yield Fault("sync_fails", at_us, 100_000, target, chance.choice((0, 0, 1, 2)))
             if chance.random() < 0.5:
                 yield Fault("power_cut", at_us + chance.randint(1, 2500) * 1000, 100_000, target)
+
+
+def _set_back(chance: Random, active_us: int) -> Iterator[Fault]:
+    """The clock of the ingests is set back for a while, often behind the hour that has begun; some are killed meanwhile."""
+    if chance.random() < PART_SET_BACK:
+        at_us = chance.choice((chance.randint(0, active_us), HOUR_US + chance.randint(1, 1500) * 1000))
+        yield Fault("clock_back", at_us, chance.randint(100, 4000) * 1000, CLOUD, chance.choice((50, 1000, 3500)))
+        if chance.random() < 0.5:
+            yield Fault("kill", at_us + chance.randint(1, 500) * 1000, chance.randint(1, 300) * 1000, CLOUD)
 
 
 def _repairs(chance: Random, ingests: Sequence[str], active_us: int) -> Iterator[Fault]:

@@ -4,24 +4,30 @@ Times are microseconds since the schedule's begin. A world is a few gateways wit
 the other. All faults end before `calm_us`; after that everything must land and be told within a bound.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
 from whenabouts_sim.chaos.network import lying_member
 from whenabouts_sim.chaos.parts.gateway_part import LEAVE_MS, GatewayPlan, badge_key, badge_of
 from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, TOGETHER
-from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, Near, Owner, RulePlan, Sending
+from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, Owner, RulePlan
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.chaos.schedule.fault import CLOUD, SECOND, Fault, draw_faults
 from whenabouts_sim.chaos.schedule.forms import with_forms, with_impatience, with_returning_goods
+from whenabouts_sim.chaos.schedule.gateway_forms import (
+    with_damage,
+    with_names,
+    with_rules,
+    with_sent_rules,
+    with_small_spools,
+    without_utc,
+)
 from whenabouts_sim.chaos.schedule.match_forms import with_causal_order, with_conditions, with_options, with_shapes
 from whenabouts_sim.chaos.schedule.more_faults import more_faults, outages
 from whenabouts_sim.chaos.schedule.stream_forms import with_owners
-from whenabouts_sim.readers.faults import Faults
 from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, Sighting
 
-DAMAGE = Faults(split=100, noise=100, flipped=60, head_lost=40, glued=40)
 ROUTES = (("dock", "door"), ("shelf", "exit"), ("shelf", "till", "exit"))
 READERS = ("dock", "dock-b", "door", "door-b", "shelf", "till", "exit", "exit-b")  # those with -b feed the same stream
 SITES = ("hall", "shop")
@@ -32,14 +38,6 @@ PART_GROUPED, PART_LYING = 0.3, 0.25  # of schedules: with a group of gateways, 
 PART_LYING_MEMBER = 0.3  # of groups
 PART_OFTEN = 0.3  # of schedules: jobs with many small micro-batches
 PART_LONG = 0.1  # of schedules: three times as long
-PART_RULES = 0.7  # of gateways with both streams of their own rule
-PART_SENT = (
-    0.4  # of gateways with both streams, unless the broker forgets what it retains: with rules that they are sent
-)
-PART_DAMAGED = 0.1  # of gateways: with bytes that are damaged on the wire
-GAP_BYTES = 100  # more than a gap reading needs in a message
-PART_WITHOUT_UTC = 0.08  # of schedules: with a gateway that starts several times before it knows UTC
-PART_SMALL = 0.15  # of gateways: with a spool that has room for a few messages
 
 
 @dataclass(frozen=True)
@@ -132,8 +130,8 @@ def draw(seed: int) -> Schedule:
     if grouped is not gateways:
         gateways, sightings = grouped, _with_badges(chance, grouped, sightings, active_us)
     else:
-        gateways = _named(Random(f"names/{seed}"), gateways)
-    gateways, restarts = _without_utc(Random(f"without utc/{seed}"), gateways, active_us)
+        gateways = with_names(Random(f"names/{seed}"), gateways)
+    gateways, restarts = without_utc(Random(f"without utc/{seed}"), gateways, active_us)
     ingests = _begun(Random(f"begin/{seed}"), chance.choice((ALONE, ALONE, TWO)))
     hosts = [f"{one.site}/{one.name}" for one in gateways]
     faults = draw_faults(chance, hosts, [one.name for one in ingests], active_us)
@@ -154,12 +152,12 @@ def draw(seed: int) -> Schedule:
     trigger_s = often.choice((0.15, 0.3, 0.6)) if often.random() < PART_OFTEN else trigger_s
     liar = chance.choice(SITES) if chance.random() < PART_LYING else ""
     small = Random(f"small/{seed}")
-    gateways = _with_rules(Random(f"near/{seed}"), Random(f"sides/{seed}"), _with_small_spools(small, gateways))
+    gateways = with_rules(Random(f"near/{seed}"), Random(f"sides/{seed}"), with_small_spools(small, gateways))
     if not any(
         fault.kind == "broker_forgets_all" for fault in faults
     ):  # then an operator would have to send them again
-        gateways = _with_sent_rules(Random(f"sent/{seed}"), gateways, active_us)
-    gateways = _with_damage(Random(f"damage/{seed}"), gateways)
+        gateways = with_sent_rules(Random(f"sent/{seed}"), gateways, active_us)
+    gateways = with_damage(Random(f"damage/{seed}"), gateways)
     member = Random(f"member/{seed}")
     lying = member.choice(SITES) if gateways[0].group and member.random() < PART_LYING_MEMBER else ""
     if lying:
@@ -212,94 +210,10 @@ def _gateways(chance: Random, active_us: int) -> tuple[GatewayPlan, ...]:
     return tuple(plans)
 
 
-def _with_small_spools(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
-    """Some gateways with a spool that is soon full, so that it refuses readings. It has room for a message that counts those
-    of all streams.
-    """
-    return tuple(
-        replace(one, spool_bytes=max(chance.choice((400, 1000, 3000)), GAP_BYTES * (1 + len(one.readers))))
-        if chance.random() < PART_SMALL
-        else one
-        for one in gateways
-    )
-
-
-def _named(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
-    """The gateways, in half of the schedules with names that only their site makes unique."""
-    if chance.random() < 0.5:
-        return gateways
-    return tuple(
-        replace(one, name=f"gw-{1 + sum(other.site == one.site for other in gateways[:number])}")
-        for number, one in enumerate(gateways)
-    )
-
-
-def _without_utc(
-    chance: Random, gateways: tuple[GatewayPlan, ...], active_us: int
-) -> tuple[tuple[GatewayPlan, ...], tuple[Fault, ...]]:
-    """The gateways, in some schedules one of them without UTC for most of the time; and the starts of it until then."""
-    if chance.random() >= PART_WITHOUT_UTC:
-        return gateways, ()
-    chosen = chance.choice(gateways)
-    known_us = chance.randint(active_us // 2, active_us)
-    clock = replace(chosen.clock, known=((known_us, 1 << 60, chosen.clock.known[0][2]),))
-    times = sorted(chance.randint(SECOND_US // 2, known_us) for _ in range(chance.choice((2, 3))))
-    restarts = (
-        Fault(
-            chance.choice(("kill", "power_cut", "end")),
-            at_us,
-            chance.randint(1, 300) * 1000,
-            f"{chosen.site}/{chosen.name}",
-        )
-        for at_us in times
-    )
-    return tuple(replace(one, clock=clock) if one is chosen else one for one in gateways), tuple(restarts)
-
-
 def _begun(chance: Random, ingests: tuple[IngestPlan, ...]) -> tuple[IngestPlan, ...]:
     """The ingests; of two, the second may join later."""
     late_us = chance.choice((0, 0, 1_500_000))
     return (ingests[0], *(replace(one, begins_us=late_us) for one in ingests[1:]))
-
-
-def _with_damage(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
-    """Some gateways with bytes that are split, changed or lost on their lines, and others between them."""
-    return tuple(replace(one, damage=DAMAGE) if chance.random() < PART_DAMAGED else one for one in gateways)
-
-
-def _with_rules(chance: Random, sides: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
-    """A rule of its own for each gateway that has both of its streams, but some."""
-    return tuple(
-        replace(one, near=_near(chance, sides)) if _can_pair(one) and chance.random() < PART_RULES else one
-        for one in gateways
-    )
-
-
-def _can_pair(gateway: GatewayPlan) -> bool:
-    return {"dock/tags", "door/tags"} <= {stream for _, stream in gateway.readers}
-
-
-def _with_sent_rules(chance: Random, gateways: tuple[GatewayPlan, ...], active_us: int) -> tuple[GatewayPlan, ...]:
-    """Gateways that are sent rules over the broker, some of them several times: more rules, others, none."""
-    return tuple(
-        replace(one, sent=tuple(_sendings(chance, active_us)))
-        if _can_pair(one) and chance.random() < PART_SENT
-        else one
-        for one in gateways
-    )
-
-
-def _sendings(chance: Random, active_us: int) -> Iterator[Sending]:
-    near, close, closer = _near(chance, chance), _near(chance, chance), _near(chance, chance)
-    close, closer = close._replace(name="close"), closer._replace(name="close")
-    for at_us in sorted(chance.randint(0, active_us) for _ in range(chance.choice((1, 2, 3)))):
-        yield Sending(at_us, chance.choice(((near,), (near, close), (near, close), (close,), (closer,), (), None)))
-
-
-def _near(chance: Random, sides: Random) -> Near:
-    """Limits that are the same before and after, or not."""
-    distance_ms, percent = chance.choice((300, 1000, 2000)), chance.choice((10, 50, 100))
-    return Near(sides.choice((-distance_ms, -distance_ms, 0, -distance_ms // 4)), distance_ms, percent)
 
 
 def _grouped(gateways: tuple[GatewayPlan, ...], wanted: bool) -> tuple[GatewayPlan, ...]:

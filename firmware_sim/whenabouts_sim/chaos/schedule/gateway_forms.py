@@ -1,0 +1,109 @@
+"""What gateways have beside readers: names, small spools, damaged lines, rules of their own, and long times without UTC."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan
+from whenabouts_sim.chaos.parts.rule_form import Near, Sending
+from whenabouts_sim.chaos.schedule.fault import Fault
+from whenabouts_sim.readers.faults import Faults
+from whenabouts_sim.world.world import SECOND_US
+
+DAMAGE = Faults(split=100, noise=100, flipped=60, head_lost=40, glued=40)
+PART_RULES = 0.7  # of gateways with both streams of their own rule
+PART_SENT = 0.4  # of those, unless the broker forgets what it retains: with rules that they are sent
+PART_DAMAGED = 0.1  # of gateways: with bytes that are damaged on the wire
+GAP_BYTES = 100  # more than a gap reading needs in a message
+PART_WITHOUT_UTC = 0.08  # of schedules: with a gateway that starts several times while it does not know UTC
+PART_SMALL = 0.15  # of gateways: with a spool that has room for a few messages
+
+
+def with_small_spools(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
+    """Some gateways with a spool that is soon full, so that it refuses readings. It has room for a message that counts those
+    of all streams.
+    """
+    return tuple(
+        replace(one, spool_bytes=max(chance.choice((400, 1000, 3000)), GAP_BYTES * (1 + len(one.readers))))
+        if chance.random() < PART_SMALL
+        else one
+        for one in gateways
+    )
+
+
+def with_names(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
+    """The gateways, in half of the schedules with names that only their site makes unique."""
+    if chance.random() < 0.5:
+        return gateways
+    return tuple(
+        replace(one, name=f"gw-{1 + sum(other.site == one.site for other in gateways[:number])}")
+        for number, one in enumerate(gateways)
+    )
+
+
+def with_damage(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
+    """Some gateways with bytes that are split, changed or lost on their lines, and others between them."""
+    return tuple(replace(one, damage=DAMAGE) if chance.random() < PART_DAMAGED else one for one in gateways)
+
+
+def with_rules(chance: Random, sides: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
+    """A rule of its own for each gateway that has both of its streams, but some."""
+    return tuple(
+        replace(one, near=_near(chance, sides)) if _can_pair(one) and chance.random() < PART_RULES else one
+        for one in gateways
+    )
+
+
+def _can_pair(gateway: GatewayPlan) -> bool:
+    return {"dock/tags", "door/tags"} <= {stream for _, stream in gateway.readers}
+
+
+def with_sent_rules(chance: Random, gateways: tuple[GatewayPlan, ...], active_us: int) -> tuple[GatewayPlan, ...]:
+    """Gateways that are sent rules over the broker, some of them several times: more rules, others, none."""
+    return tuple(
+        replace(one, sent=tuple(_sendings(chance, active_us)))
+        if _can_pair(one) and chance.random() < PART_SENT
+        else one
+        for one in gateways
+    )
+
+
+def _sendings(chance: Random, active_us: int) -> Iterator[Sending]:
+    near, close, closer = _near(chance, chance), _near(chance, chance), _near(chance, chance)
+    close, closer = close._replace(name="close"), closer._replace(name="close")
+    for at_us in sorted(chance.randint(0, active_us) for _ in range(chance.choice((1, 2, 3)))):
+        yield Sending(at_us, chance.choice(((near,), (near, close), (near, close), (close,), (closer,), (), None)))
+
+
+def _near(chance: Random, sides: Random) -> Near:
+    """Limits that are the same before and after, or not."""
+    distance_ms, percent = chance.choice((300, 1000, 2000)), chance.choice((10, 50, 100))
+    return Near(sides.choice((-distance_ms, -distance_ms, 0, -distance_ms // 4)), distance_ms, percent)
+
+
+def without_utc(
+    chance: Random, gateways: tuple[GatewayPlan, ...], active_us: int
+) -> tuple[tuple[GatewayPlan, ...], tuple[Fault, ...]]:
+    """The gateways, in some schedules one of them without UTC for long, from the begin or later; and its starts then."""
+    if chance.random() >= PART_WITHOUT_UTC:
+        return gateways, ()
+    chosen = chance.choice(gateways)
+    since_us, known_us = (
+        chance.choice((0, chance.randint(SECOND_US, active_us // 2))),
+        chance.randint(active_us // 2, active_us),
+    )
+    bound_us = chosen.clock.known[0][2]
+    before = ((-10 * SECOND_US, since_us, bound_us),) if since_us else ()
+    clock = replace(chosen.clock, known=(*before, (known_us, 1 << 60, bound_us)))
+    begin_us = max(since_us, SECOND_US // 2)
+    times = sorted(chance.randint(begin_us, max(begin_us, known_us)) for _ in range(chance.choice((2, 3))))
+    restarts = (
+        Fault(
+            chance.choice(("kill", "power_cut", "end")),
+            at_us,
+            chance.randint(1, 300) * 1000,
+            f"{chosen.site}/{chosen.name}",
+        )
+        for at_us in times
+    )
+    return tuple(replace(one, clock=clock) if one is chosen else one for one in gateways), tuple(restarts)
