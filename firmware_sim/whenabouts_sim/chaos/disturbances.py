@@ -10,6 +10,7 @@ from random import Random
 
 from whenabouts_cloud.landing.compaction import compact
 from whenabouts_cloud.landing.store import Store
+from whenabouts_sim.chaos.checks.landing.merging import Place, undamaged
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine, Process
 from whenabouts_sim.chaos.machine.running import Killed
@@ -39,6 +40,8 @@ class Disturbances:
         self._parts, self._broker, self._loop, self._chance = parts, broker, loop, chance
         self._note, self._at, self._now_ns = note, at, now_ns
         self.rotten: dict[Path, bytes] = {}  # files of the landing as they were before a bit changed
+        self._damaged: dict[Path, bytes] = {}  # the same files as they were afterwards
+        self.merged_away: list[Place] = []  # what could be read before files were merged, and not afterwards
         self.rotten_results: dict[Path, bytes] = {}
         # Files of the landing that a power cut took though jobs may have read them: their folder could not be synced.
         self.vanished = set[Path]()
@@ -174,10 +177,12 @@ class Disturbances:
         """The files of closed hours are merged, by a process of the operator that may be killed before a write."""
         process = Process("upkeep", ingest.machine, self._loop)
         process.writes_left = None if fault.count == WHOLE else fault.count
+        before = undamaged(ingest.folder, self._damaged)
         with contextlib.suppress(OSError, Killed):
             process.context.run(compact, Store.at(ingest.folder), time.time_ns(), GRACE_NS)
         process.kill()
         process.bury()
+        self.merged_away += sorted(before - undamaged(ingest.folder, self._damaged))
 
     def _rot_landing(self) -> None:
         ingests = [one for one in self._parts.values() if isinstance(one, Ingest)]
@@ -188,6 +193,7 @@ class Disturbances:
         ingest, path = self._chance.choice(files if self._chance.random() < 0.5 else newest)
         self.rotten.setdefault(path, path.read_bytes())
         ingest.machine.disk.rot(path, self._chance)
+        self._damaged[path] = path.read_bytes()
         ingest.is_damaged = True
         self._note(f"a bit of {path} has changed")
 

@@ -194,6 +194,8 @@ class _Run:
         parts = {one.name: one.folder for one in self._ingests.values()}
         self.outcome.broken += [Broken("damage", text) for text in broken_damage(parts, rotten)]
         self.outcome.broken += [Broken("repairs", text) for text in broken_repairs(parts.values(), rotten)]
+        if lost := self._disturbances.merged_away:
+            self._tell(f"files were merged, and of {lost[:3]} nothing is left that can be read", "damage")
         if not any(
             fault.kind == "sites_move" for fault in self.schedule.faults
         ):  # then it may be left to another ingest

@@ -9,6 +9,7 @@ from whenabouts_sim.world.world import SECOND_US
 PART_ENDED, PART_FAILED, PART_REFUSED, PART_UNPLUGGED = 0.2, 0.2, 0.15, 0.15  # of schedules
 PART_OUTAGE = 0.3  # of schedules in which a badge lies long enough
 PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED, PART_SET_BACK = 0.15, 0.2, 0.15, 0.12  # of schedules
+PART_MERGED_ROT = 0.3  # of runs that merge: with damage to a file, perhaps to what they wrote
 HOUR_US = 3 * SECOND_US  # when an hour ends
 
 
@@ -68,6 +69,8 @@ def _compactions(chance: Random, ingests: Sequence[str]) -> Iterator[Fault]:
         for _ in range(chance.choice((1, 2, 3))):
             for one in ingests:
                 yield Fault("compact", at_us, 0, one, chance.choice((WHOLE, WHOLE, 0, 1, 2, 4)))
+            if chance.random() < PART_MERGED_ROT:
+                yield Fault("landing_rot", at_us + 1000)
             at_us += chance.randint(500, 3000) * 1000
 
 
