@@ -91,6 +91,12 @@ def test_a_visit_begins_and_ends_once_and_its_length_fits():
     twice = [*ENTERS[:1], ENTERS[1]._replace(attrs=json.dumps(FIRST)), *LEAVES]
     assert any("was told 2 times" in one for one in broken(twice))
     assert "no enter before" in broken([*ENTERS[1:], *LEAVES])[0]
-    for wrong in ({"stay_min_us": 130 * MS}, {"stay_max_us": 100 * MS, "stay_min_us": 0}, {"reads": 9}, {"reads": 0}):
+    for wrong in (
+        {"stay_min_us": 130 * MS},
+        {"stay_max_us": 400 * MS},
+        {"stay_max_us": 100 * MS, "stay_min_us": 0},
+        {"reads": 9},
+        {"reads": 0},
+    ):
         leave = LEAVES[0]._replace(attrs=json.dumps(FIRST | GONE | wrong))
         assert "does not fit to its enter" in broken([*ENTERS, leave, LEAVES[1]])[0]

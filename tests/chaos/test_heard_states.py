@@ -91,3 +91,11 @@ def test_a_tag_is_as_old_as_its_sighting():
     heard, own = [came(1100, 1, (0, 3))], state((0, 0), 0, 1)
     for at_us, is_broken in ((1100 - 2 * ROUNDED_US, True), (1100, False)):
         assert broken(heard, own, read((0, 3)), sightings=[Sighting(at_us, "dock", 0, "K")]) == is_broken
+
+
+def test_a_reading_counts_no_more_states_of_its_own_gateway_than_it_has_told():
+    own = state((2, 0), 0, 1)
+    assert broken([], own, read((2, 0))) == 0
+    assert broken([], own, read((3, 0))) == 1
+    assert broken([], own, state((3, 0), is_heartbeat=True)) == 1
+    assert broken([], own, state((9, 0), 2, 3, view=8), read((3, 0))) == 0

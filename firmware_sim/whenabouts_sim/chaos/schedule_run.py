@@ -321,7 +321,6 @@ class _Run:
             landed,
             readings=[one for one in landed.readings if one.gateway != liar.NAME],
             frontiers=[one for one in landed.frontiers if one.gateway != liar.NAME],
-            twice=[one for one in landed.twice if one[1] != liar.NAME],
         )
 
     def _finish_roll_out(self) -> None:

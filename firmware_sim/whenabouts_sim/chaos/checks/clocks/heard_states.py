@@ -51,11 +51,15 @@ def broken_knowledge(
     for sighting in sightings:
         seen[stream_of(sighting.reader), sighting.key].append(EPOCH_US + sighting.true_us)
     known = _known(heard, liars)
+    begun = defaultdict[tuple[str, str, int], int](int)  # the number of the last own state by view
     places = defaultdict[tuple[str, str, int], set[tuple[int, int, int]]](set)  # boot, view and process
     for one in landed.readings:
         if one.kind == KIND:
             attrs = json.loads(one.attrs or "{}")
             places[one.site, one.gateway, len(one.vclock or ())].add((one.boot, attrs[VIEW], attrs[PROCESS]))
+            if not attrs.get(HEARTBEAT):
+                own = one.site, one.gateway, attrs[VIEW]
+                begun[own] = max(begun[own], (one.vclock or ())[attrs[PROCESS]])
     untold = {*rotten, *((one.site, one.gateway) for one in landed.readings if one.kind == "gap")}
     for one in landed.readings:
         if one.kind != KIND and (one.site, one.gateway) in untold:
@@ -72,7 +76,8 @@ def broken_knowledge(
         times = seen[one.stream, one.key] if one.kind == "tag" and one.value != ENTER else []
         happened_us = max((at_us for at_us in times if one.t_min <= at_us <= one.t_max), default=one.t_max)
         found = [
-            _unlike(one, own, known.get((one.site, one.gateway, view), []), happened_us, is_first)
+            _counts_unbegun(one, own, begun[one.site, one.gateway, view])
+            or _unlike(one, own, known.get((one.site, one.gateway, view), []), happened_us, is_first)
             for view, own in sorted(possible)
         ]
         if found and all(found):
@@ -104,6 +109,12 @@ def _after(before: _Known, at_us: int, state: LocalState, is_lie: bool) -> _Know
         so_far = most.get(process, 0)
         most[process] = max(so_far, count if is_own else min(count, so_far + MAX_JUMP))
     return _Known(at_us, least, most)
+
+
+def _counts_unbegun(one: LandedReading, own: int, most: int) -> str:
+    """What a reading counts of its own gateway that never began: a peer's word must not raise that."""
+    count = (one.vclock or ())[own]
+    return f"{one.kind} {one.identity} counts {count} states of its own gateway, of {most}" if count > most else ""
 
 
 def _unlike(one: LandedReading, own: int, steps: Sequence[_Known], happened_us: int, is_first: bool) -> str:

@@ -84,15 +84,16 @@ def _unordered(visits: Sequence[LandedReading], times: Sequence[int], is_whole: 
 
 
 def _fit(enter: LandedReading, leave: LandedReading, times: Sequence[int]) -> bool:
+    """True if the length is that of some begin and last read in the stamps, until when the badge may have left."""
     said = _attrs(leave)
     lengths = [
-        end_us - begin_us
+        (end_us - begin_us, min(end_us + LEAVE_US, leave.t_max) - begin_us)
         for begin_us in times
         for end_us in times
         if enter.t_min <= begin_us <= enter.t_max and leave.t_min <= end_us <= leave.t_max
     ]
     most_reads = sum(enter.t_min <= at_us <= leave.t_max for at_us in times)
-    is_long = any(said["stay_min_us"] <= length_us <= said["stay_max_us"] for length_us in lengths)
+    is_long = any(said["stay_min_us"] <= least_us and most_us <= said["stay_max_us"] for least_us, most_us in lengths)
     return is_long and 1 <= said["reads"] <= most_reads
 
 
