@@ -8,6 +8,7 @@ import pytest
 from support.edge.pending import pending, several, undated
 from whenabouts_cloud.ingest.dead_letters import DeadLetters
 from whenabouts_cloud.ingest.landing_writer import Landing
+from whenabouts_cloud.landing.damage import check
 from whenabouts_cloud.landing.files import data_files
 from whenabouts_edge.store.gaps import Gap
 from whenabouts_edge.store.intake import MAX_WAITING, Intake
@@ -147,8 +148,52 @@ def _reading() -> Reading:
         pytest.param(21289, id="a file that jobs had left out came back in a merged one"),
         pytest.param(24034, id="a start got a lower number than the one before, and its readings were not sent"),
         pytest.param(30941, id="a badge that was read before the first clear moment counted as there for too long"),
+        pytest.param(
+            1116, id="a power cut took a file that a job had read, which passed over the next one of its number"
+        ),
+        pytest.param(862, id="a power cut took a file whose folder had not been synced, and left later ones"),
         pytest.param(445, id="a repair said nothing of a column whose name was damaged"),
     ],
 )
 def test_schedules_that_failed_once_hold(seed):
     assert result_of(seed).broken == ()
+
+
+def landed(seq):
+    one = Reading(site="hall", gateway="gw", boot=1, seq=seq, stream="dock/tags", kind="tag", t_min=1, t_max=2, key="K")
+    return [one], [("hall/gw", 1, seq, seq)], 1_800_000_000_000_000
+
+
+def test_what_an_ingest_finds_at_its_start_survives_a_power_cut(disk):
+    """The folder of the newest file had not been synced; its readings were acknowledged when they came again."""
+    for seed in SEEDS:
+        folder = disk.root / f"landing-{seed}"
+        first = Landing(folder)
+        first.write(*landed(0))
+        disk.folders_left = 0
+        with pytest.raises(OSError, match="Input/output"):
+            first.write(*landed(1))
+        first._holding._lock.close()  # it is killed
+        second = Landing(folder)
+        known = list(second.recover())
+        second._holding._lock.close()
+        disk.cut_power(Random(seed))
+        third = Landing(folder)
+        assert list(third.recover()) == known
+        third.close()
+
+
+def test_a_file_whose_folder_could_not_be_synced_is_durable_before_the_next_one(disk):
+    """A power cut took it and left later ones, and a check told of a missing number."""
+    for seed in SEEDS:
+        folder = disk.root / f"landing-{seed}"
+        landing = Landing(folder)
+        landing.write(*landed(0))
+        disk.folders_left = 0
+        with pytest.raises(OSError, match="Input/output"):
+            landing.write(*landed(1))
+        readings, ranges, landed_us = landed(1)
+        landing.write(readings, ranges, landed_us + 3_600_000_000)
+        landing._holding._lock.close()
+        disk.cut_power(Random(seed))
+        assert check(folder).found == []

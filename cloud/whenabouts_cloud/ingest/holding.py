@@ -5,6 +5,9 @@ writes when it wakes up must do no harm, and no clock can prevent that it writes
 nothing has yet, and a successor first occupies all names that the next file of the holder before can get: its number is
 known from the files, its hour from the lease, and there are three kinds. The paused one then finds its name taken, and ends.
 If its file came first, it is a file like any other, and the successor tries with the next number.
+
+Of a folder, a loss of power may take the newest file, which jobs may have read: they would pass over another one of its
+number. So after an ingest that did not end in order the next number goes to a file that says nothing.
 """
 
 import contextlib
@@ -13,11 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Protocol
 
-from whenabouts_cloud.durable import make_folder, sync
+from whenabouts_cloud.durable import make_folder, sync, write_durably
 from whenabouts_cloud.ingest.lease import Lease, LeaseHeld, LeaseLost, acquire
 from whenabouts_cloud.landing import conditional
 from whenabouts_cloud.landing.conditional import Conflict
-from whenabouts_cloud.landing.layout import AHEAD, FRONTIER
+from whenabouts_cloud.landing.layout import AHEAD, FRONTIER, HOUR
 from whenabouts_cloud.landing.store import Store
 
 CONDITIONAL = ("s3", "gs", "abfs", "abfss")  # schemes of stores that write under conditions
@@ -41,6 +44,7 @@ class Holding(Protocol):
 
     holder: str  # unique, "" for a lock
     taken_over: bool  # the holder before may still write; set to False once all its names are occupied
+    interrupted: bool  # the holder before did not end in order; set to False once the next number is given to nothing
 
     @property
     def hour(self) -> str:
@@ -96,7 +100,7 @@ class _Locked:
 
     def __init__(self, store: Store, folder: Path) -> None:
         self._store, self.holder, self.taken_over = store, "", False
-        self._folder, self._unsure = folder, ""
+        self._folder, self._unsure, self._mark = folder, "", folder / "_ingest" / "running"
         try:
             for name in (FRONTIER, "_ingest", "_dead"):
                 make_folder(folder / name)
@@ -106,6 +110,9 @@ class _Locked:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _sync_names(folder)
+            self.interrupted = self._mark.exists()
+            if not self.interrupted:
+                write_durably(self._mark, b"")
             for pattern in ("*/.part-*", *(f"{kind}/*/.part-*" for kind in (AHEAD, FRONTIER))):
                 for leftover in folder.glob(pattern):
                     leftover.unlink()
@@ -134,23 +141,33 @@ class _Locked:
         self._unsure = ""
 
     def settle(self) -> bool:
-        unsure, self._unsure = self._unsure, ""
-        return bool(unsure) and (self._folder / unsure).exists()
+        path = self._folder / self._unsure
+        is_there = bool(self._unsure) and path.exists()
+        if is_there:
+            sync(path.parent)  # else a loss of power could take this file and leave a later one
+        self._unsure = ""
+        return is_there
 
     def confirm(self) -> None:
         pass
 
     def close(self) -> None:
+        if not self.interrupted and not self._unsure:
+            with contextlib.suppress(OSError):  # then the next one takes this one for interrupted
+                self._mark.unlink(missing_ok=True)
         self._lock.close()
 
 
 def _sync_names(folder: Path) -> None:
-    """Make the names of a landing's folders durable: an earlier ingest may have been killed after it had made one."""
+    """Make the names of folders and newest files durable: an earlier ingest may have been killed after it had made one."""
     with contextlib.suppress(PermissionError):  # others may have made the landing for this user alone
         sync(folder.parent)
     for one in (folder, *(folder / kind for kind in (AHEAD, FRONTIER))):
         if one.is_dir():
             sync(one)
+            hours = sorted(one.glob(f"{HOUR}*"))
+            for hour in hours[-1:]:  # files of earlier hours were durable before the first of a later one
+                sync(hour)
 
 
 class _Leased:
@@ -158,7 +175,7 @@ class _Leased:
 
     def __init__(self, store: Store, lease: Lease) -> None:
         self._store, self._lease = store, lease
-        self.holder, self.taken_over = lease.holder, lease.taken_over
+        self.holder, self.taken_over, self.interrupted = lease.holder, lease.taken_over, False
         self._unsure: tuple[str, bytes] | None = None  # a file that may or may not exist
         self._lost = False
 

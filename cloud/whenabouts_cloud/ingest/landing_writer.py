@@ -85,8 +85,7 @@ class Landing:
 
     def _fence(self) -> None:
         """Occupy all names that the next file of the holder before can get (`holding`), with files that say nothing."""
-        mark = {RANGES_KEY: "[]", b"whenabouts.holder": self._holding.holder}
-        nothing = _parquet(to_table([], 0).replace_schema_metadata(mark))
+        nothing = _nothing({b"whenabouts.holder": self._holding.holder})
         hour = self._holding.hour
         files = ((DATA, nothing), (AHEAD, nothing), (FRONTIER, b""))
         while hour and not all(
@@ -139,23 +138,31 @@ class Landing:
                 repeats, which readers drop.
             LandingLost: another ingest holds the landing.
         """
-        self._next += self._holding.settle()
+        self._begin(landed_us)
         metadata = {RANGES_KEY: json.dumps(ranges), FILE_KEY: str(self._next)}
         table = to_table(readings, landed_us).replace_schema_metadata(metadata)
-        return self._publish(output, _parquet(table), landed_us)
+        return self._publish(output, _parquet(table))
 
     def write_frontiers(self, rows: list[dict[str, Any]]) -> None:
         """Write the gateways' frontiers; all readings below them must have been written before. Errors as for `write`."""
-        self._publish(FRONTIER, b"".join(sealed(row) + b"\n" for row in rows), rows[0]["landed_us"])
+        self._begin(rows[0]["landed_us"])
+        self._publish(FRONTIER, b"".join(sealed(row) + b"\n" for row in rows))
 
-    def _publish(self, kind: str, data: bytes, now_us: int) -> str:
-        """Write the next file. After the clock was set back the hour stays."""
+    def _begin(self, now_us: int) -> None:
+        """Settle the number and the hour of the next file. After the clock was set back the hour stays."""
         self._next += self._holding.settle()
         hour = max(self._hour, datetime.fromtimestamp(now_us / 1e6, UTC).strftime("%Y-%m-%dT%H"))
         self._holding.enter(hour)
-        path = path_of(kind, hour, Numbers(self._next, self._next))
+        self._hour = hour
+        if self._holding.interrupted:
+            self._publish(DATA, _nothing({FILE_KEY: str(self._next)}))
+            self._holding.interrupted = False
+
+    def _publish(self, kind: str, data: bytes) -> str:
+        """Write the next file."""
+        path = path_of(kind, self._hour, Numbers(self._next, self._next))
         self._holding.create(path, data)
-        self._next, self._hour = self._next + 1, hour
+        self._next += 1
         return path
 
     def letters(self) -> LetterFiles:
@@ -253,6 +260,11 @@ class Landing:
                     numbers = numbers_of(name)
                     if numbers is not None and name.endswith(SUFFIX[kind]):
                         yield numbers.last, hour, f"{inner}/{name}"
+
+
+def _nothing(metadata: dict[str | bytes, str]) -> bytes:
+    """A file without readings."""
+    return _parquet(to_table([], 0).replace_schema_metadata({RANGES_KEY: "[]", **metadata}))
 
 
 def _parquet(table: pa.Table) -> bytes:

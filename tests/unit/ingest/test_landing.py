@@ -20,6 +20,7 @@ from whenabouts_cloud.ingest import landing_writer as landing_module
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.holding import LandingError
 from whenabouts_cloud.ingest.landing_writer import FRONTIER_KEPT_US, Landing
+from whenabouts_cloud.landing.damage import check
 from whenabouts_cloud.landing.history import History
 from whenabouts_cloud.landing.ranges import as_ranges
 from whenabouts_cloud.landing.store import Store
@@ -64,7 +65,7 @@ def test_a_writer_killed_again_and_again_leaves_only_whole_files_that_the_ledger
     assert not list(tmp_path.rglob(".part-*"))
     recovered = [(g.split("/")[1], b, n) for g, b, first, last in landing.recover() for n in range(first, last + 1)]
     assert sorted(recovered) == sorted(rows)
-    assert number(land(landing, "g2", 0, 1)) == max(numbers) + 1
+    assert number(land(landing, "g2", 0, 1)) == max(numbers) + 2  # one number is given to nothing, as it was killed
     assert all(letter["reason"] == "topic" for letter in letters(tmp_path)[:-1])
 
 
@@ -335,6 +336,26 @@ def test_a_folder_that_cannot_be_synced_costs_its_file_the_number(tmp_path, monk
             read += pq.ParquetFile(tmp_path / piece.path).read(["seq"])["seq"].to_pylist()
         seen = newest
     assert read == [0, 1, 1, 2]  # jobs drop what comes again
+
+
+def test_after_an_ingest_that_did_not_end_in_order_the_next_number_goes_to_a_file_that_says_nothing(tmp_path):
+    """
+    written        1 2, and a loss of power takes 2 | 2: nothing, 3
+    jobs           1 2                              | would pass over another 2
+    """
+    first = Landing(tmp_path)
+    land(first, "g1", 0, 1)
+    first._holding._lock.close()  # as the system does for a process that was killed
+    second = Landing(tmp_path)
+    second.close()  # it wrote nothing, so the one that comes next must still do so
+    third = Landing(tmp_path)
+    written = land(third, "g1", 1, 1), land(third, "g1", 2, 1)
+    assert [number(path) for path in written] == [3, 4]
+    [nothing] = [path for path in files(tmp_path) if number(path) == 2]
+    assert pq.read_metadata(nothing).num_rows == 0
+    assert not [one for one in check(tmp_path).found if one.kind == "missing"]
+    third.close()
+    assert number(land(Landing(tmp_path), "g1", 3, 1)) == 5
 
 
 @pytest.mark.parametrize("when", ["torn", "limit"])

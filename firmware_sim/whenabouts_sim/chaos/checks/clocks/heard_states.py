@@ -62,7 +62,8 @@ def broken_knowledge(
                 begun[own] = max(begun[own], (one.vclock or ())[attrs[PROCESS]])
     untold = {*rotten, *((one.site, one.gateway) for one in landed.readings if one.kind == "gap")}
     for one in landed.readings:
-        if one.kind != KIND and (one.site, one.gateway) in untold:
+        is_told = (one.site, one.gateway) not in untold
+        if one.kind != KIND and not is_told:
             continue
         if one.gateway in liars or not one.vclock or one.kind == "gap" or one.stream.startswith(DERIVED_PREFIX):
             continue  # the clock of a pair is that of its sources, of which one may be older than the view
@@ -76,7 +77,7 @@ def broken_knowledge(
         times = seen[one.stream, one.key] if one.kind == "tag" and one.value != ENTER else []
         happened_us = max((at_us for at_us in times if one.t_min <= at_us <= one.t_max), default=one.t_max)
         found = [
-            _counts_unbegun(one, own, begun[one.site, one.gateway, view])
+            (is_told and _counts_unbegun(one, own, begun[one.site, one.gateway, view]))
             or _unlike(one, own, known.get((one.site, one.gateway, view), []), happened_us, is_first)
             for view, own in sorted(possible)
         ]
