@@ -22,6 +22,7 @@ from whenabouts_sim.chaos.checks.gateways.gateways import broken_gateways, lives
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, latest, newest_numbers, read_landing
 from whenabouts_sim.chaos.checks.landing.damage import broken_damage, broken_results_damage
 from whenabouts_sim.chaos.checks.landing.dead_letters import broken_dead_letters
+from whenabouts_sim.chaos.checks.landing.places import broken_places
 from whenabouts_sim.chaos.checks.landing.repairs import broken_repairs
 from whenabouts_sim.chaos.checks.lateness import (
     broken_job_frontiers,
@@ -194,6 +195,7 @@ class _Run:
         parts = {one.name: one.folder for one in self._ingests.values()}
         self.outcome.broken += [Broken("damage", text) for text in broken_damage(parts, rotten)]
         self.outcome.broken += [Broken("repairs", text) for text in broken_repairs(parts.values(), rotten)]
+        self.outcome.broken += [Broken("places", text) for text in broken_places(parts.values())]
         if lost := self._disturbances.merged_away:
             self._tell(f"files were merged, and of {lost[:3]} nothing is left that can be read", "damage")
         if not any(

@@ -9,7 +9,7 @@ from whenabouts_sim.world.world import SECOND_US
 PART_ENDED, PART_FAILED, PART_REFUSED, PART_UNPLUGGED = 0.2, 0.2, 0.15, 0.15  # of schedules
 PART_OUTAGE = 0.3  # of schedules in which a badge lies long enough
 PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED, PART_SET_BACK = 0.15, 0.2, 0.15, 0.12  # of schedules
-PART_MERGED_ROT = 0.3  # of runs that merge: with damage to a file, perhaps to what they wrote
+PART_MERGED_ROT = 0.4  # of runs that merge: with damage to a file, perhaps to what they wrote
 HOUR_US = 3 * SECOND_US  # when an hour ends
 
 
@@ -69,9 +69,11 @@ def _compactions(chance: Random, ingests: Sequence[str]) -> Iterator[Fault]:
         for _ in range(chance.choice((1, 2, 3))):
             for one in ingests:
                 yield Fault("compact", at_us, 0, one, chance.choice((WHOLE, WHOLE, 0, 1, 2, 4)))
+            least_ms = 500
             if chance.random() < PART_MERGED_ROT:
                 yield Fault("landing_rot", at_us + 1000)
-            at_us += chance.randint(500, 3000) * 1000
+                least_ms = 2100  # the next run is allowed to delete originals
+            at_us += chance.randint(least_ms, 3000) * 1000
 
 
 def _unsynced(chance: Random, active_us: int) -> Iterator[Fault]:
@@ -87,7 +89,7 @@ def _unsynced(chance: Random, active_us: int) -> Iterator[Fault]:
 def _set_back(chance: Random, active_us: int) -> Iterator[Fault]:
     """The clock of the ingests is set back for a while, often behind the hour that has begun; some are killed meanwhile."""
     if chance.random() < PART_SET_BACK:
-        at_us = chance.choice((chance.randint(0, active_us), HOUR_US + chance.randint(1, 1500) * 1000))
+        at_us = chance.choice((chance.randint(0, active_us), HOUR_US + chance.randint(50, 600) * 1000))
         yield Fault("clock_back", at_us, chance.randint(100, 4000) * 1000, CLOUD, chance.choice((50, 1000, 3500)))
         if chance.random() < 0.5:
             yield Fault("kill", at_us + chance.randint(1, 500) * 1000, chance.randint(1, 300) * 1000, CLOUD)
