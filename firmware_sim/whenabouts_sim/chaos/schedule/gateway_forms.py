@@ -58,20 +58,28 @@ def _can_pair(gateway: GatewayPlan) -> bool:
     return {"dock/tags", "door/tags"} <= {stream for _, stream in gateway.readers}
 
 
-def with_sent_rules(chance: Random, gateways: tuple[GatewayPlan, ...], active_us: int) -> tuple[GatewayPlan, ...]:
-    """Gateways that are sent rules over the broker, some of them several times: more rules, others, none."""
+def with_sent_rules(
+    chance: Random, gateways: tuple[GatewayPlan, ...], active_us: int, is_growing: bool
+) -> tuple[GatewayPlan, ...]:
+    """Gateways that are sent rules over the broker, some of them several times: more rules, and, unless they may only grow,
+    others and none.
+    """
     return tuple(
-        replace(one, sent=tuple(_sendings(chance, active_us)))
+        replace(one, sent=tuple(_sendings(chance, active_us, is_growing)))
         if _can_pair(one) and chance.random() < PART_SENT
         else one
         for one in gateways
     )
 
 
-def _sendings(chance: Random, active_us: int) -> Iterator[Sending]:
+def _sendings(chance: Random, active_us: int, is_growing: bool) -> Iterator[Sending]:
     near, close, closer = _near(chance, chance), _near(chance, chance), _near(chance, chance)
     close, closer = close._replace(name="close"), closer._replace(name="close")
-    for at_us in sorted(chance.randint(0, active_us) for _ in range(chance.choice((1, 2, 3)))):
+    times = sorted(chance.randint(0, active_us) for _ in range(chance.choice((1, 2, 3))))
+    if is_growing:
+        yield from (Sending(at_us, rules) for at_us, rules in zip(times, ((near,), (near, close)), strict=False))
+        return
+    for at_us in times:
         yield Sending(at_us, chance.choice(((near,), (near, close), (near, close), (close,), (closer,), (), None)))
 
 

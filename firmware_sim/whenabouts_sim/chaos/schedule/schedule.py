@@ -153,10 +153,11 @@ def draw(seed: int) -> Schedule:
     liar = chance.choice(SITES) if chance.random() < PART_LYING else ""
     small = Random(f"small/{seed}")
     gateways = with_rules(Random(f"near/{seed}"), Random(f"sides/{seed}"), with_small_spools(small, gateways))
-    if not any(
-        fault.kind == "broker_forgets_all" for fault in faults
-    ):  # then an operator would have to send them again
-        gateways = with_sent_rules(Random(f"sent/{seed}"), gateways, active_us)
+    kinds = {fault.kind for fault in faults}
+    if "broker_forgets_all" not in kinds:  # then an operator would have to send them again
+        # Who asks the broker later learns of the last rules only, and takes no pairs of others.
+        is_growing = ingests[-1].begins_us > 0 or bool(kinds & {"sites_move", "broker_forgets_sessions"})
+        gateways = with_sent_rules(Random(f"sent/{seed}"), gateways, active_us, is_growing)
     gateways = with_damage(Random(f"damage/{seed}"), gateways)
     member = Random(f"member/{seed}")
     lying = member.choice(SITES) if gateways[0].group and member.random() < PART_LYING_MEMBER else ""
