@@ -22,6 +22,7 @@ def test_a_seed_decides_them_and_each_kind_is_drawn_for_some():
         "end",
         "fails_at_write",
         "kill",
+        "kill_at_write",
         "landing_rot",
         "power_cut",
         "refuses",

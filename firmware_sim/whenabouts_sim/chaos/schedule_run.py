@@ -241,11 +241,11 @@ class _Run:
                 needs_states(one) and (rotten or landed.again)
             ):  # copies of readings wait for states
                 self.outcome.broken += [Broken("kept", x) for x in broken_kept(one, kept, landed, all_ends)]
+            self.outcome.broken += [Broken("columns", x) for x in broken_rows(one, told, landed)]
             whole = landed.without(landed.damaged)
             told = told.among(whole.readings) if rotten else told
             if not self._is_unknown(one, rotten):
                 self.outcome.broken += [Broken("results", x) for x in broken_results(one, told, whole, complete_us)]
-            self.outcome.broken += [Broken("columns", x) for x in broken_rows(one, told, whole)]
             # Who is lied to may know too much of others: then verdicts are those of the clocks, not of the world.
             if isinstance(one, LatwinRule) and not rotten and not self.schedule.lying_member:
                 gateways = [plan.name for plan in self.schedule.gateways]

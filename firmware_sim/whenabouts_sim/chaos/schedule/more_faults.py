@@ -10,6 +10,9 @@ PART_ENDED, PART_FAILED, PART_REFUSED, PART_UNPLUGGED = 0.2, 0.2, 0.15, 0.15  # 
 PART_OUTAGE = 0.3  # of schedules in which a badge lies long enough
 PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED, PART_SET_BACK = 0.15, 0.2, 0.15, 0.12  # of schedules
 PART_MERGED_ROT = 0.4  # of runs that merge: with damage to a file, perhaps to what they wrote
+PART_UNREAD = (
+    0.4  # of schedules that merge: with a job that was killed in a micro-batch before, and repeats it afterwards
+)
 HOUR_US = 3 * SECOND_US  # when an hour ends
 
 
@@ -61,11 +64,16 @@ def outages(chance: Random, stays: Sequence[tuple[str, int]]) -> Iterator[Fault]
 
 
 def _compactions(chance: Random, ingests: Sequence[str]) -> Iterator[Fault]:
-    """The small files of the hour that has ended are merged, and later runs delete them; some are killed, or meet damage."""
+    """The small files of the hour that has ended are merged, and later runs delete them; some are killed, or meet damage, or
+    come before a job has read those files.
+    """
     if chance.random() < PART_COMPACTED:
         at_us = HOUR_US + chance.randint(0, 2000) * 1000
         for _ in range(chance.choice((0, 0, 2))):
             yield Fault("landing_rot", at_us - 1000)
+        if chance.random() < PART_UNREAD:
+            killed_us = chance.randint(HOUR_US // 3, HOUR_US)
+            yield Fault("kill_at_write", killed_us, at_us + 500_000 - killed_us, JOBS, chance.choice((0, 1, 3, 10)))
         for _ in range(chance.choice((1, 2, 3))):
             for one in ingests:
                 yield Fault("compact", at_us, 0, one, chance.choice((WHOLE, WHOLE, 0, 1, 2, 4)))
