@@ -22,8 +22,8 @@ def test_a_merged_file_holds_the_numbers_of_its_originals(tmp_path):
 
 
 def test_a_changed_file_holds_nothing_until_it_is_written_again(tmp_path):
-    folder = part(tmp_path, **{"000000000001": b"a", "000000000002": b"b"})
-    damaged = {folder / "part-000000000001.parquet": b"a"}
-    assert undamaged(tmp_path, damaged) == {(folder, 2)}
-    part(tmp_path, **{"000000000001": b"new"})
-    assert undamaged(tmp_path, damaged) == {(folder, 1), (folder, 2)}
+    folder = part(tmp_path, **{"000000000001": b"changed", "000000000002": b"b"})
+    before = {folder / "part-000000000001.parquet": b"a"}
+    assert undamaged(tmp_path, before) == {(folder, 2)}
+    part(tmp_path, **{"000000000001": b"a"})
+    assert undamaged(tmp_path, before) == {(folder, 1), (folder, 2)}

@@ -1,6 +1,7 @@
 """The product's processes in a simulation, and the simulated machines under them."""
 
 import asyncio
+import errno
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -246,12 +247,13 @@ class Writer(Part):
 def test_a_part_that_ends_with_an_error_is_told_unless_its_disk_is_full(world):
     told: list[str] = []
     part = Writer("writer", machine(world), world[0], told.append)
-    for full, error in ((False, OSError("a")), (True, OSError("b")), (True, ValueError("c"))):
-        part.machine.disk.full, part.error = full, error
+    full = OSError(errno.ENOSPC, "no space")
+    for is_full, error in ((False, OSError("a")), (True, full), (True, OSError("b")), (True, ValueError("c"))):
+        part.machine.disk.full, part.error = is_full, error
         part.start()
         passing(world, 1)
         assert not part.process.alive
-    assert told == ["writer ended: OSError('a')", "writer ended: ValueError('c')"]
+    assert told == ["writer ended: OSError('a')", "writer ended: OSError('b')", "writer ended: ValueError('c')"]
 
 
 def test_a_power_cut_takes_what_was_not_synced_and_the_part_starts_again(world):
@@ -263,7 +265,9 @@ def test_a_power_cut_takes_what_was_not_synced_and_the_part_starts_again(world):
     def at(at_us, happens):
         loop.call_later(max(0, at_us - (loop.now_ns - begin_ns) // 1000) / 1e6, happens)
 
-    disturbances = Disturbances({"writer": part}, Broker(loop, Random(1)), loop, Random(1), noted.append, at, lambda: 0)
+    disturbances = Disturbances(
+        {"writer": part}, Broker(loop, Random(1)), loop, Random(1), noted.append, at, lambda _: True
+    )
     part.start()
     passing(world, 0.55)
     first = part.process

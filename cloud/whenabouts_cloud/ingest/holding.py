@@ -5,9 +5,6 @@ writes when it wakes up must do no harm, and no clock can prevent that it writes
 nothing has yet, and a successor first occupies all names that the next file of the holder before can get: its number is
 known from the files, its hour from the lease, and there are three kinds. The paused one then finds its name taken, and ends.
 If its file came first, it is a file like any other, and the successor tries with the next number.
-
-Of a folder, a loss of power may take the newest file, which jobs may have read: they would pass over another one of its
-number. So after an ingest that did not end in order the next number goes to a file that says nothing.
 """
 
 import contextlib
@@ -16,11 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Protocol
 
-from whenabouts_cloud.durable import make_folder, sync, write_durably
+from whenabouts_cloud.durable import make_folder, sync
+from whenabouts_cloud.ingest import conditional
+from whenabouts_cloud.ingest.conditional import Conflict
 from whenabouts_cloud.ingest.lease import Lease, LeaseHeld, LeaseLost, acquire
-from whenabouts_cloud.landing import conditional
-from whenabouts_cloud.landing.conditional import Conflict
 from whenabouts_cloud.landing.layout import AHEAD, FRONTIER, HOUR
+from whenabouts_cloud.landing.running_mark import RunningMark
 from whenabouts_cloud.landing.store import Store
 
 CONDITIONAL = ("s3", "gs", "abfs", "abfss")  # schemes of stores that write under conditions
@@ -44,11 +42,11 @@ class Holding(Protocol):
 
     holder: str  # unique, "" for a lock
     taken_over: bool  # the holder before may still write; set to False once all its names are occupied
-    interrupted: bool  # the holder before did not end in order; set to False once the next number is given to nothing
+    interrupted: bool  # the holder before was killed; set to False once an empty file has used up the next number
 
     @property
     def hour(self) -> str:
-        """The last that was entered, by this holder or those before; "" for a lock."""
+        """The last that was entered, by this holder or those before; "" if it is not known."""
 
     def keep(self) -> None:
         """Keep the part; at least once a second."""
@@ -96,11 +94,9 @@ def hold(store: Store, lease_s: float) -> Holding:
 class _Locked:
     """A local folder under a lock of the file system."""
 
-    hour = ""
-
     def __init__(self, store: Store, folder: Path) -> None:
         self._store, self.holder, self.taken_over = store, "", False
-        self._folder, self._unsure, self._mark = folder, "", folder / "_ingest" / "running"
+        self._folder, self._unsure = folder, ""
         try:
             for name in (FRONTIER, "_ingest", "_dead"):
                 make_folder(folder / name)
@@ -110,9 +106,8 @@ class _Locked:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _sync_names(folder)
-            self.interrupted = self._mark.exists()
-            if not self.interrupted:
-                write_durably(self._mark, b"")
+            self._mark = RunningMark(folder)
+            self.interrupted = self._mark.interrupted
             for pattern in ("*/.part-*", *(f"{kind}/*/.part-*" for kind in (AHEAD, FRONTIER))):
                 for leftover in folder.glob(pattern):
                     leftover.unlink()
@@ -125,11 +120,15 @@ class _Locked:
             self._lock.close()
             raise LandingError(f"landing {folder}: cannot be used ({error}); name another folder") from None
 
+    @property
+    def hour(self) -> str:
+        return self._mark.hour
+
     def keep(self) -> None:
         pass
 
     def enter(self, hour: str) -> None:
-        pass
+        self._mark.enter(hour)
 
     def occupy(self, path: str, data: bytes) -> bool:
         self._store.write(path, data)
@@ -153,21 +152,24 @@ class _Locked:
 
     def close(self) -> None:
         if not self.interrupted and not self._unsure:
-            with contextlib.suppress(OSError):  # then the next one takes this one for interrupted
-                self._mark.unlink(missing_ok=True)
+            self._mark.remove()
         self._lock.close()
 
 
 def _sync_names(folder: Path) -> None:
-    """Make the names of folders and newest files durable: an earlier ingest may have been killed after it had made one."""
+    """Make the names in a landing durable: an earlier ingest may have been killed before it synced a folder.
+
+    The contents of its files are: each was synced before it got its name. Files of earlier hours had names that were durable
+    before the first of a later hour.
+    """
     with contextlib.suppress(PermissionError):  # others may have made the landing for this user alone
         sync(folder.parent)
     for one in (folder, *(folder / kind for kind in (AHEAD, FRONTIER))):
         if one.is_dir():
             sync(one)
-            hours = sorted(one.glob(f"{HOUR}*"))
-            for hour in hours[-1:]:  # files of earlier hours were durable before the first of a later one
-                sync(hour)
+            for hour in sorted(one.glob(f"{HOUR}*"))[-1:]:
+                with contextlib.suppress(FileNotFoundError):  # old hours may be moved away meanwhile
+                    sync(hour)
 
 
 class _Leased:

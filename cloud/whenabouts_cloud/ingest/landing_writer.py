@@ -5,7 +5,7 @@
     DIR/_frontier/hour=2026-01-31T17/part-00000044.json   how far each gateway's readings are complete
     DIR/_health/                                     what gateways report about themselves (`health`)
     DIR/_dead/                                       dead letters, with their reasons (dead_letters.py)
-    DIR/_ingest/                                     lock or lease, snapshot of the ledger, name of the session at the broker
+    DIR/_ingest/                                     lock or lease, mark of a run, ledger, session at the broker
 
 All these files share one sequence of numbers, and hours never go back: `landing.layout` says what readers make of it. DIR is
 a folder or a place in an object store (`holding`). The metadata of a file lists the numbers it holds, so that after a crash
@@ -149,7 +149,9 @@ class Landing:
         self._publish(FRONTIER, b"".join(sealed(row) + b"\n" for row in rows))
 
     def _begin(self, now_us: int) -> None:
-        """Settle the number and the hour of the next file. After the clock was set back the hour stays."""
+        """Settle the number and the hour of the next file. After the clock was set back the hour stays. After an ingest that
+        was killed the next number is used for an empty file (`running_mark`).
+        """
         self._next += self._holding.settle()
         hour = max(self._hour, datetime.fromtimestamp(now_us / 1e6, UTC).strftime("%Y-%m-%dT%H"))
         self._holding.enter(hour)
@@ -262,7 +264,7 @@ class Landing:
                         yield numbers.last, hour, f"{inner}/{name}"
 
 
-def _nothing(metadata: dict[str | bytes, str]) -> bytes:
+def _nothing(metadata: dict[bytes, str]) -> bytes:
     """A file without readings."""
     return _parquet(to_table([], 0).replace_schema_metadata({RANGES_KEY: "[]", **metadata}))
 

@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from whenabouts_cloud.landing import conditional
-from whenabouts_cloud.landing.conditional import Conflict
+from whenabouts_cloud.ingest import conditional
+from whenabouts_cloud.ingest.conditional import Conflict
 from whenabouts_cloud.landing.store import Store
 from whenabouts_protocol.logs import Log
 

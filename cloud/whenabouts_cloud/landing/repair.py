@@ -3,7 +3,7 @@
 A damaged file is moved to `_damaged/`; the row groups of it that still read are written as a new file. A whole file that
 jobs do not read again, as Spark remembers names, is renamed. New files get new numbers, in the present hour, so that jobs
 and the ingest find them. `_damaged/NAME.json` records each repair. A repair that is interrupted can be repeated: a reading
-that is in two files is a repeat, which jobs drop.
+that is in two files is a repeat, which jobs drop. Numbers are given as an ingest does (`running_mark`).
 """
 
 import contextlib
@@ -21,6 +21,7 @@ from whenabouts_cloud.durable import appearing, make_folder, sync, write_durably
 from whenabouts_cloud.landing.damage import HOUR, Found, Report, record_of
 from whenabouts_cloud.landing.files import DAMAGED_DIR, NEEDED, RANGES_KEY, DamagedFileError, numbers_in, row_groups
 from whenabouts_cloud.landing.ranges import Range, without
+from whenabouts_cloud.landing.running_mark import RunningMark
 from whenabouts_cloud.landing.schema import IDENTITY, SCHEMA
 from whenabouts_cloud.landing.sealing import CRC_KEY, NO_CRC, seal_footer
 from whenabouts_cloud.landing.store import Store
@@ -68,7 +69,14 @@ def locked(landing: Path) -> Iterator[None]:
 
 def repair(landing: Path, report: Report, now_us: int) -> list[Repaired]:
     """Repair everything in a report; the landing must be `locked` since before its check."""
-    hour = max(datetime.fromtimestamp(now_us / 1e6, UTC).strftime(HOUR), report.newest_hour)
+    if not report.found:
+        return []
+    mark = RunningMark(landing)
+    hour = max(datetime.fromtimestamp(now_us / 1e6, UTC).strftime(HOUR), report.newest_hour, mark.hour)
+    mark.enter(hour)
+    if mark.interrupted:
+        report.highest += 1
+        _write(landing / f"hour={hour}/part-{report.highest:08d}.parquet", [SCHEMA.empty_table()], [])
     made = [_made(landing, found, hour, report) for found in report.found]
     known = [number for one in made for number in one.rescued]  # a reading is lost if no file has it, and is named once
     done = []
@@ -77,6 +85,7 @@ def repair(landing: Path, report: Report, now_us: int) -> list[Repaired]:
         known += repaired.lost
         _put_aside(landing, repaired)
         done.append(repaired)
+    mark.remove()
     return done
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 from whenabouts_cloud.landing.compaction import compact
+from whenabouts_cloud.landing.layout import numbers_of
 from whenabouts_cloud.landing.store import Store
 from whenabouts_sim.chaos.checks.landing.merging import Place, undamaged
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
@@ -19,7 +20,7 @@ from whenabouts_sim.chaos.parts.gateway_part import Gateway
 from whenabouts_sim.chaos.parts.ingest_part import Ingest
 from whenabouts_sim.chaos.parts.landing_files import files_of
 from whenabouts_sim.chaos.parts.part import Part
-from whenabouts_sim.chaos.schedule.fault import ALL_READERS, CONNECTION_KINDS, JOBS, MACHINE_KINDS, WHOLE, Fault
+from whenabouts_sim.chaos.schedule.fault import ALL_READERS, CONNECTION_KINDS, JOBS, MACHINE_KINDS, MERGED, WHOLE, Fault
 
 SLOWEST = 40  # times as slow as usual: the network
 # The numbers of application and version are there: a file with others is somebody else's, and is not touched.
@@ -30,17 +31,16 @@ SLOWEST_S = 2.0  # that a disk or a thread lets others wait
 
 class Disturbances:
     """parts: by the names that faults use. note: is told what happens. at: calls a function at a time of the schedule.
-    now_ns: true UTC, as files are stamped.
+    is_old: true of a file that did not appear just now.
     """
 
     def __init__(
         self, parts: Mapping[str, Part], broker: Broker, loop: VirtualLoop, chance: Random, note: Callable[[str], None],
-        at: Callable[[int, Callable[[], object]], None], now_ns: Callable[[], int],
+        at: Callable[[int, Callable[[], object]], None], is_old: Callable[[Path], bool],
     ) -> None:  # fmt: skip
         self._parts, self._broker, self._loop, self._chance = parts, broker, loop, chance
-        self._note, self._at, self._now_ns = note, at, now_ns
+        self._note, self._at, self._is_old = note, at, is_old
         self.rotten: dict[Path, bytes] = {}  # files of the landing as they were before a bit changed
-        self._damaged: dict[Path, bytes] = {}  # the same files as they were afterwards
         self.merged_away: list[Place] = []  # what could be read before files were merged, and not afterwards
         self.rotten_results: dict[Path, bytes] = {}
         # Files of the landing that a power cut took though jobs may have read them: their folder could not be synced.
@@ -62,7 +62,7 @@ class Disturbances:
         elif fault.kind == "sites_move":
             self._move_sites(fault)
         elif fault.kind == "landing_rot":
-            self._rot_landing()
+            self._rot_landing(fault)
             self._rot_results(Random(fault.at_us))
         elif fault.kind == "compact":
             if isinstance(part, Ingest) and not part.machine.off:
@@ -177,23 +177,24 @@ class Disturbances:
         """The files of closed hours are merged, by a process of the operator that may be killed before a write."""
         process = Process("upkeep", ingest.machine, self._loop)
         process.writes_left = None if fault.count == WHOLE else fault.count
-        before = undamaged(ingest.folder, self._damaged)
+        before = undamaged(ingest.folder, self.rotten)
         with contextlib.suppress(OSError, Killed):
-            process.context.run(compact, Store.at(ingest.folder), time.time_ns(), GRACE_NS)
+            process.context.run(lambda: compact(Store.at(ingest.folder), time.time_ns(), GRACE_NS))
         process.kill()
         process.bury()
-        self.merged_away += sorted(before - undamaged(ingest.folder, self._damaged))
+        self.merged_away += sorted(before - undamaged(ingest.folder, self.rotten))
 
-    def _rot_landing(self) -> None:
+    def _rot_landing(self, fault: Fault) -> None:
         ingests = [one for one in self._parts.values() if isinstance(one, Ingest)]
         files = [(one, path) for one in ingests for path in files_of(one.folder)]
         if not files:
             return
         newest = sorted(files, key=lambda one: one[1].stat().st_mtime_ns)[-3:]  # jobs have not read these yet
-        ingest, path = self._chance.choice(files if self._chance.random() < 0.5 else newest)
+        merged = [one for one in files if _is_merged(one[1])]
+        newest = merged if merged and fault.count == MERGED else newest
+        ingest, path = self._chance.choice(files if fault.count != MERGED and self._chance.random() < 0.5 else newest)
         self.rotten.setdefault(path, path.read_bytes())
         ingest.machine.disk.rot(path, self._chance)
-        self._damaged[path] = path.read_bytes()
         ingest.is_damaged = True
         self._note(f"a bit of {path} has changed")
 
@@ -224,9 +225,10 @@ class Disturbances:
             for one in parts:
                 if one.process is not None:
                     one.process.bury()
-            before = self._landed_before_now(machine)
+            landed = [path for one in parts if isinstance(one, Ingest) for path in files_of(one.folder)]
+            old = [path for path in landed if self._is_old(path)]
             machine.disk.cut_power(self._chance)
-            self.vanished.update(path for path in before if not path.exists())
+            self.vanished.update(path for path in old if not path.exists())
             machine.off, machine.on_ns, machine.runs = False, self._loop.now_ns, machine.runs + 1
 
         # Not now: the write that the cut interrupts is still on the stack.
@@ -234,10 +236,10 @@ class Disturbances:
         for one in parts:
             self._start_later(one, fault)
 
-    def _landed_before_now(self, machine: Machine) -> list[Path]:
-        """Files of a landing that have been there for a while."""
-        paths = (path for path in machine.disk.root.glob("landing/**/*") if not path.name.startswith("."))
-        return [path for path in paths if path.is_file() and path.stat().st_mtime_ns < self._now_ns()]
-
     def _start_later(self, part: Part, fault: Fault) -> None:
         self._loop.call_later(max(0.001, fault.length_us / 1e6), part.start, context=self._broker.context)
+
+
+def _is_merged(path: Path) -> bool:
+    numbers = numbers_of(path.name)
+    return numbers is not None and numbers.first < numbers.last

@@ -172,7 +172,7 @@ class _Run:
             gateway.start()
         chance = Random(f"run/{schedule.seed}")
         self._disturbances = disturbances = Disturbances(
-            self._parts, self._broker, self._loop, chance, self._note, self._at, lambda: 1000 * self._clock.true_us
+            self._parts, self._broker, self._loop, chance, self._note, self._at, self._is_old
         )
         for fault in schedule.faults:
             self._at(fault.at_us, partial(disturbances.begin, fault))
@@ -399,6 +399,9 @@ class _Run:
     @property
     def _now_us(self) -> int:
         return self._clock.true_us - EPOCH_US
+
+    def _is_old(self, path: Path) -> bool:
+        return self._disks.appeared_us(path) < self._now_us
 
     def _at(self, at_us: int, happens: Callable[[], object]) -> None:
         self._loop.call_later(max(0, at_us - self._now_us) / 1e6, happens, context=self._broker.context)

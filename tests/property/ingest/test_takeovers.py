@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from support.cloud.ingest import NOW_US, reading
 from support.search import examples
+from whenabouts_cloud.ingest import conditional
 from whenabouts_cloud.ingest import lease as lease_module
 from whenabouts_cloud.ingest.holding import LandingError
 from whenabouts_cloud.ingest.landing_writer import Landing
-from whenabouts_cloud.landing import conditional
 from whenabouts_cloud.landing.layout import DATA, FRONTIER, HOUR, numbers_of
 from whenabouts_cloud.landing.ranges import as_ranges
 from whenabouts_cloud.landing.store import Entry, Store

@@ -389,3 +389,16 @@ dead.flush()
     done = child(code, tmp_path / "_dead", when)
     assert done.returncode == 0, done.stderr
     assert [letter["landed_us"] for letter in letters(tmp_path)] == [1, 2]
+
+
+def test_after_a_killed_ingest_files_are_of_its_hour_or_later_though_the_clock_is_behind(tmp_path):
+    """A loss of power took the only file of that hour, which jobs have read: they would pass over all of an earlier one."""
+    first = Landing(tmp_path)
+    land(first, "g1", 0, 1)
+    taken = land(first, "g1", 1, 1, NOW_US + HOUR_US)
+    first._holding._lock.close()
+    taken.unlink()
+    taken.parent.rmdir()
+    second = Landing(tmp_path)
+    assert land(second, "g1", 1, 1).parent.name == taken.parent.name
+    second.close()

@@ -343,3 +343,19 @@ def test_the_number_of_a_file_that_was_moved_away_is_not_given_again(tmp_path, d
     again = Landing(tmp_path / "landing")
     assert land(again, 0).name == "part-00000002.parquet"
     again.close()
+
+
+def test_a_repair_after_a_killed_ingest_gives_the_next_number_to_nothing(tmp_path):
+    """A loss of power may have taken a file of that number, which jobs have read."""
+    landing = Landing(tmp_path / "landing")
+    path = land(landing, 0)
+    landing._holding._lock.close()  # it is killed
+    path.write_bytes(path.read_bytes().replace(b"vclock", b"vclocj"))
+    assert run(folder_of([path]), "--repair")[0] == 0
+    [nothing, rescued] = sorted(path.parents[1].glob("hour=*/part-*.parquet"))
+    assert (nothing.name, rescued.name) == ("part-00000002.parquet", "part-00000003.parquet")
+    assert pq.read_metadata(nothing).num_rows == 0
+    again = Landing(tmp_path / "landing")
+    assert land(again, 100).name == "part-00000004.parquet"  # the repair ended in order
+    again.close()
+    assert run(folder_of([path]))[0] == 0

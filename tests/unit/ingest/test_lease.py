@@ -3,9 +3,9 @@
 import pytest
 
 from support.cloud.s3_proxy import s3_proxy
+from whenabouts_cloud.ingest import conditional
 from whenabouts_cloud.ingest import lease as lease_module
 from whenabouts_cloud.ingest.lease import PATH, Decision, Lease, LeaseHeld, LeaseLost, Value, Watch, acquire
-from whenabouts_cloud.landing import conditional
 from whenabouts_cloud.landing.store import Store
 
 LONG_S = 3600.0

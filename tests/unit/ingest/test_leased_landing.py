@@ -10,14 +10,14 @@ from support.cloud.ingest import NOW_US, at, batch, birth, heartbeat, reading
 from support.cloud.s3 import BUCKET
 from support.cloud.s3_proxy import s3_proxy
 from whenabouts_cloud.frontier.gateways import latest_watermarks
+from whenabouts_cloud.ingest import conditional
 from whenabouts_cloud.ingest import dead_letter_files as files_module
 from whenabouts_cloud.ingest import landing_writer as landing_module
 from whenabouts_cloud.ingest import lease as lease_module
 from whenabouts_cloud.ingest.bridge import Bridge
+from whenabouts_cloud.ingest.conditional import Conflict
 from whenabouts_cloud.ingest.holding import LandingError, LandingLost
 from whenabouts_cloud.ingest.landing_writer import Landing
-from whenabouts_cloud.landing import conditional
-from whenabouts_cloud.landing.conditional import Conflict
 from whenabouts_cloud.landing.history import everything, readings_of
 from whenabouts_cloud.landing.index import START, PartIndex
 from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, Numbers, numbers_of, path_of

@@ -1,5 +1,6 @@
 """Closed hours become few sorted files, and no reader sees a difference: whatever is killed, read or damaged meanwhile."""
 
+import contextlib
 import json
 import os
 import signal
@@ -22,6 +23,7 @@ from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.landing import compaction
 from whenabouts_cloud.landing.compaction import compact
+from whenabouts_cloud.landing.files import DamagedFileError, check_file
 from whenabouts_cloud.landing.history import History, frontiers_of, readings_of
 from whenabouts_cloud.landing.scan import frontiers_in, read_piece
 from whenabouts_cloud.landing.schema import SCHEMA
@@ -231,3 +233,34 @@ def test_large_hours_become_several_files(tmp_path, monkeypatch):
         f"part-{first:08d}-{last:08d}.parquet" for first, last in ((1, 3), (4, 6), (7, 8))
     ]
     assert content(store)[0] == before
+
+
+@pytest.mark.parametrize("name", [b"vclock", b"clock_state"])
+def test_originals_stay_while_the_merged_file_is_damaged_anywhere(tmp_path, name):
+    """In its footer, whose names of columns nobody else checks; then what was merged is read from no file at all."""
+    store = ingested(tmp_path, hours=2, each=7)
+    originals = sorted(tmp_path.glob("hour=*/part-*.parquet"))[:7]
+    compact(store, time.time_ns(), 0)
+    [merged] = [path for path in originals[0].parent.iterdir() if path not in originals]
+    merged.write_bytes(merged.read_bytes().replace(name, name[:-1] + b"j"))
+    compact(store, later(), 0)
+    assert all(path.exists() for path in originals)
+
+
+def test_originals_stay_while_a_page_of_the_merged_file_is_damaged(tmp_path):
+    """Of whatever column: each bit of a page is covered by its checksum."""
+    store = ingested(tmp_path, hours=2, each=7)
+    originals = sorted(tmp_path.glob("hour=*/part-*.parquet"))[:7]
+    compact(store, time.time_ns(), 0)
+    [merged] = [path for path in originals[0].parent.iterdir() if path not in originals]
+    content = merged.read_bytes()
+    group = pq.ParquetFile(merged).metadata.row_group(0)
+    for number in range(group.num_columns):
+        column = group.column(number)
+        at = column.data_page_offset + column.total_compressed_size // 2
+        merged.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+        with contextlib.suppress(DamagedFileError):
+            check_file(store, merged.relative_to(tmp_path).as_posix())
+            continue  # this bit is none that is read
+        compact(store, later(), 0)
+        assert all(path.exists() for path in originals), column.path_in_schema

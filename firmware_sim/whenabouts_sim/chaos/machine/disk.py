@@ -219,6 +219,7 @@ class Disk:
             return
         with _REAL_OPEN(path, "rb") as file:
             content = file.read()
+        written_ns = path.stat().st_mtime_ns
         tries = [chance.randrange(first, size) for _ in range(ROT_TRIES)]
         at, bit = next((one for one in tries if content[one]), tries[0]), 1 << chance.randrange(8)
         with _REAL_OPEN(path, "r+b") as file:
@@ -226,6 +227,7 @@ class Disk:
             changed = file.read(1)[0] ^ bit
             file.seek(at)
             file.write(bytes([changed]))
+        os.utime(path, ns=(written_ns, written_ns))  # nobody has written it
         node = self.node(str(path))
         if isinstance(node, File) and at < len(node.synced):
             node.synced[at] ^= bit
@@ -238,6 +240,7 @@ class Disk:
                 self.look(path, folder)
             for name, node in folder.now.items():
                 paths[id(node)] = f"{path}/{name}"
+                times[id(node)] = os.stat(f"{path}/{name}").st_mtime_ns
                 if isinstance(node, Folder):
                     through(f"{path}/{name}", node)
 
@@ -251,11 +254,15 @@ class Disk:
                 content = contents.get(id(node), bytes(node.synced))
                 with _REAL_OPEN(f"{path}/{name}", "wb") as file:
                     file.write(content)
+                written_ns = times.get(id(node), now_ns)
+                os.utime(f"{path}/{name}", ns=(written_ns, written_ns))
                 made.now[name] = File(bytearray(content), None if node.writes is None else [])
             made.synced = dict(made.now)
+            os.utime(path, ns=(now_ns, now_ns))
             return made
 
-        paths: dict[int, str] = {}
+        now_ns = time.time_ns()
+        paths, times = dict[int, str](), dict[int, int]()
         through(str(self.root), self.tree)
         contents = {
             key: node.after_power_cut(paths[key], chance)

@@ -1,5 +1,6 @@
 """A part of the system on a machine of its own: the process that runs it, started again after it has ended."""
 
+import errno
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
@@ -56,7 +57,12 @@ class Part(ABC):
             return
         except Exception as error:
             disk = self.machine.disk
-            excused = (disk.full or disk.failed) and isinstance(error, self.ends_on_full_disk)
+            excused = (disk.full or disk.failed) and isinstance(error, self.ends_on_full_disk) and _is_of_disk(error)
             if process.alive and not excused:
                 self._told(f"{self.name} ended: {error!r}")
         process.kill()
+
+
+def _is_of_disk(error: Exception) -> bool:
+    """False for an error of the system that no full or failing disk gives."""
+    return not isinstance(error, OSError) or error.errno in (errno.EIO, errno.ENOSPC)

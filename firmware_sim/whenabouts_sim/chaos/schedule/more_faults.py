@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from whenabouts_sim.chaos.schedule.fault import ALL_READERS, CLOUD, JOBS, WHOLE, Fault
+from whenabouts_sim.chaos.schedule.fault import ALL_READERS, CLOUD, JOBS, MERGED, WHOLE, Fault
 from whenabouts_sim.world.world import SECOND_US
 
 PART_ENDED, PART_FAILED, PART_REFUSED, PART_UNPLUGGED = 0.2, 0.2, 0.15, 0.15  # of schedules
@@ -79,7 +79,7 @@ def _compactions(chance: Random, ingests: Sequence[str]) -> Iterator[Fault]:
                 yield Fault("compact", at_us, 0, one, chance.choice((WHOLE, WHOLE, 0, 1, 2, 4)))
             least_ms = 500
             if chance.random() < PART_MERGED_ROT:
-                yield Fault("landing_rot", at_us + 1000)
+                yield Fault("landing_rot", at_us + 1000, count=MERGED)
                 least_ms = 2100  # the next run is allowed to delete originals
             at_us += chance.randint(least_ms, 3000) * 1000
 

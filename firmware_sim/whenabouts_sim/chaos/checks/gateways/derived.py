@@ -38,7 +38,8 @@ def broken_derived(
         rules = ran[f"{plan.site}/{plan.name}"]
         if (plan.site, plan.name) in rotten:
             continue
-        refuses = any(one.kind == "gap" for one in own if one.stream in {near.stream for near in rules})
+        streams = {near.stream for near in rules}
+        refuses = any(one.kind == "gap" and one.stream in streams for one in own)
         for boot in {one.boot for one in own}:
             of_boot = [one for one in own if one.boot == boot]
             named = f"{plan.name}: of {boot}"

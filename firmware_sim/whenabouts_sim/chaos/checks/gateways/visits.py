@@ -84,7 +84,9 @@ def _unordered(visits: Sequence[LandedReading], times: Sequence[int], is_whole: 
 
 
 def _fit(enter: LandedReading, leave: LandedReading, times: Sequence[int]) -> bool:
-    """True if the length is that of some begin and last read in the stamps, until when the badge may have left."""
+    """True if, for some begin and last read in the stamps, the least stay is not longer than the time between them, and the
+    longest lasts to the latest moment at which the badge may have left.
+    """
     said = _attrs(leave)
     lengths = [
         (end_us - begin_us, min(end_us + LEAVE_US, leave.t_max) - begin_us)

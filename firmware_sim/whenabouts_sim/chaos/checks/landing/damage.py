@@ -26,7 +26,7 @@ def broken_damage(parts: Mapping[str, Path], rotten: Mapping[Path, bytes]) -> It
         if (
             path.exists()
             and path not in found
-            and _content(path.suffix, path.read_bytes()) != _content(path.suffix, before)
+            and content_of(path.suffix, path.read_bytes()) != content_of(path.suffix, before)
         ):
             yield f"a bit of {path.name} has changed, other content is read, and no check tells"
     for path, one in found.items():
@@ -45,8 +45,8 @@ def broken_results_damage(rotten: Mapping[Path, bytes]) -> Iterator[str]:
             yield f"a bit of {path.parent.name}/{path.name} has changed, and other results are read"
 
 
-def _content(suffix: str, data: bytes) -> object:
-    """What readers find in a file."""
+def content_of(suffix: str, data: bytes) -> object:
+    """What readers find in a file with this end of its name."""
     try:
         if suffix == ".json":
             return [{name: row.get(name) for name in ("site", "gateway", "frontier_us", "streams")} for row in
