@@ -164,6 +164,7 @@ def _sync_names(folder: Path) -> None:
     """
     with contextlib.suppress(PermissionError):  # others may have made the landing for this user alone
         sync(folder.parent)
+    sync(folder / "_ingest")
     for one in (folder, *(folder / kind for kind in (AHEAD, FRONTIER))):
         if one.is_dir():
             sync(one)

@@ -34,6 +34,12 @@ def broken_repairs(parts: Iterable[Path], rotten: Mapping[Path, bytes]) -> Itera
                 yield from (f"{name.name} was repaired: {text}" for text in texts)
 
 
+def lost_columns(parts: Iterable[Path]) -> set[str]:
+    """The columns that are null in readings which repairs have rescued."""
+    records = (path for folder in parts for path in (folder / DAMAGED_DIR).rglob("*.parquet.json"))
+    return {column for path in records for column in json.loads(path.read_bytes())["columns"]}
+
+
 def _broken(
     folder: Path, name: Path, record: Mapping[str, Any], content: bytes, held: Mapping[Path, Rows], lost: Sequence[Any]
 ) -> Iterator[str]:
