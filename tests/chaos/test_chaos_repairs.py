@@ -12,7 +12,7 @@ from whenabouts_cloud.landing.damage import check
 from whenabouts_cloud.landing.ranges import as_ranges
 from whenabouts_cloud.landing.repair import repair
 from whenabouts_cloud.landing.store import Store
-from whenabouts_sim.chaos.checks.landing.repairs import broken_repairs
+from whenabouts_sim.chaos.checks.landing.repairs import broken_repairs, lost_columns
 
 COUNT = 5
 
@@ -116,3 +116,9 @@ def test_a_new_file_that_is_repaired_itself_breaks_none(file):
     rotten |= change(new, in_pages(new))
     repair(folder, check(folder), 0)
     assert list(broken_repairs([folder], rotten)) == []
+
+
+@pytest.mark.parametrize(("place", "columns"), [(in_pages, set()), (in_ranges, set()), (in_a_name, {"vclock"})])
+def test_only_damage_to_its_name_takes_a_column_from_readings_that_are_rescued(file, place, columns):
+    folder, _, _ = mended(file, place(file))
+    assert lost_columns([folder]) == columns
