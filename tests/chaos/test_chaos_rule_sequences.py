@@ -147,3 +147,12 @@ def test_each_event_of_a_repetition_has_a_number():
 
     assert texts() == []
     assert "was told with events" in texts(events=[events[0], {**events[1], "name": "a"}, events[2]])[0]
+
+
+@pytest.mark.parametrize(("options", "is_excused"), [("SKIP TO NEXT", True), ("", False)])
+def test_a_match_that_waits_for_others_may_be_forgotten_if_a_stamp_is_longer_than_declared(options, is_excused):
+    one = rule(MATCHES, 10_000, 100, 1000, form=Form(pattern="SEQ(shelf a, exit e)", options=options))
+    for length_ms in (1500, 1501):
+        last = EXIT._replace(t_max=EXIT.t_min + length_ms * MS)
+        assert bool(broken(one, [], (SHELF, last))) != (is_excused and length_ms > 1500)
+        assert broken(one, [(SHELF, last)], (SHELF, last)) == []

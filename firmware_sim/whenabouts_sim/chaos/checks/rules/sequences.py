@@ -28,8 +28,16 @@ def broken_matches(
         yield f"{rule.name}: {_shown(result, of)} was told, and is no result"
     decided_us = complete_us + min(stream.offset_us for stream in rule.streams) - wait_us(rule)
     for result in certain.keys() - mine:
-        if all(one.t_max < decided_us for one in certain[result]):
+        if all(one.t_max < decided_us for one in certain[result]) and not _is_forgotten(rule, certain[result]):
             yield f"{rule.name}: {_shown(result, of)} is a result, and was not told"
+
+
+def _is_forgotten(rule: CepRule, match: Sequence[LandedReading]) -> bool:
+    """True if a rule may have forgotten a match before it was decided: one that waits for others, or for clocks, waits as
+    long as LENGTH declares, and a stamp is longer.
+    """
+    waits = rule.pattern.skip != "none" or rule.pattern.mode == "causal"
+    return waits and any(one.t_max - one.t_min > longest_event_us(rule) for one in match)
 
 
 def _broken_retractions(rule: CepRule, told: Told) -> Iterator[str]:
