@@ -84,6 +84,15 @@ def test_what_waits_or_comes_while_it_is_unplugged_is_lost(line):
     assert [one.what for one in line.history] == ["opened", "unplugged", "not found", "opened"]
 
 
+def test_what_comes_on_a_line_that_nobody_opens_again_is_lost_at_the_end(line):
+    line.unplug()
+    line.plug()
+    line._reader.coming = [frame(1)]
+    assert lost(line) == []
+    line.end()
+    assert lost(line) == [1]
+
+
 def test_a_frame_is_lost_with_its_first_piece(line):
     line.unplug()
     line._reader.coming = [Piece(0, FRAME[:3], False)]

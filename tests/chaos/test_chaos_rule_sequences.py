@@ -150,9 +150,11 @@ def test_each_event_of_a_repetition_has_a_number():
 
 
 @pytest.mark.parametrize(("options", "is_excused"), [("SKIP TO NEXT", True), ("", False)])
-def test_a_match_that_waits_for_others_may_be_forgotten_if_a_stamp_is_longer_than_declared(options, is_excused):
+def test_a_rule_that_waits_for_others_may_be_wrong_if_a_stamp_is_longer_than_declared(options, is_excused):
     one = rule(MATCHES, 10_000, 100, 1000, form=Form(pattern="SEQ(shelf a, exit e)", options=options))
     for length_ms in (1500, 1501):
         last = EXIT._replace(t_max=EXIT.t_min + length_ms * MS)
         assert bool(broken(one, [], (SHELF, last))) != (is_excused and length_ms > 1500)
         assert broken(one, [(SHELF, last)], (SHELF, last)) == []
+        late = last._replace(t_min=last.t_min + 20_000 * MS, t_max=last.t_max + 20_000 * MS)  # outside the window
+        assert bool(broken(one, [(SHELF, late)], (SHELF, late))) != (is_excused and length_ms > 1500)

@@ -191,6 +191,8 @@ class _Run:
             self._tell(f"what was written cannot be read: {error!r}", "readable")
 
     def _judge(self, folder: Path) -> None:
+        for line in (line for one in self._gateways.values() for line in one.lines.values()):
+            line.end()
         rotten, vanished = self._disturbances.rotten, self._disturbances.vanished
         parts = {one.name: one.folder for one in self._ingests.values()}
         self.outcome.broken += [Broken("damage", text) for text in broken_damage(parts, rotten)]
@@ -259,10 +261,10 @@ class _Run:
                 self.outcome.broken += [Broken("together", x) for x in contradicts]
 
     def _is_unknown(self, rule: Rule, rotten: object) -> bool:
-        """True if results depend on more than their own readings and what landed does not tell all of it: on states, or on
-        counted matches, that may be in a damaged file, or on clocks that a liar in the group has set ahead.
+        """True if results depend on more than their own readings and what landed does not tell all of it: on states, on
+        counted matches, or on events of other keys, that may be in a damaged file, or on clocks that a liar has set ahead.
         """
-        needs_more = isinstance(rule, CepRule) and rule.count is not None
+        needs_more = isinstance(rule, CepRule) and (rule.count is not None or not rule.pattern.per_key)
         return bool(rotten and needs_more) or (needs_states(rule) and bool(rotten or self.schedule.lying_member))
 
     def _watch_limits(self) -> None:

@@ -80,6 +80,10 @@ class SerialLine:
         self._look()
         self.is_plugged = True
 
+    def end(self) -> None:
+        """The schedule ends: what came since somebody looked last is lost if the line was not opened again."""
+        self._look()
+
     async def wait(self, timeout_s: float) -> None:
         """Wait for bytes, or until it is unplugged."""
         end_s = self._loop.time() + timeout_s

@@ -25,6 +25,8 @@ def broken_matches(
     yield from _broken_retractions(rule, told)
     mine = set(told.results) - {row.readings for row in told.retracted}
     for result in mine - certain.keys():
+        if _is_forgotten(rule, [of[one] for one in result if one in of]):
+            continue
         yield f"{rule.name}: {_shown(result, of)} was told, and is no result"
     decided_us = complete_us + min(stream.offset_us for stream in rule.streams) - wait_us(rule)
     for result in certain.keys() - mine:
@@ -33,8 +35,8 @@ def broken_matches(
 
 
 def _is_forgotten(rule: CepRule, match: Sequence[LandedReading]) -> bool:
-    """True if a rule may have forgotten a match before it was decided: one that waits for others, or for clocks, waits as
-    long as LENGTH declares, and a stamp is longer.
+    """True if a rule may have forgotten events before it decided on a match: one that waits for others, or for clocks, waits
+    as long as LENGTH declares, and a stamp is longer.
     """
     waits = rule.pattern.skip != "none" or rule.pattern.mode == "causal"
     return waits and any(one.t_max - one.t_min > longest_event_us(rule) for one in match)
