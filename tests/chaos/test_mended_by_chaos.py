@@ -164,15 +164,21 @@ def landed(seq):
     return [one], [("hall/gw", 1, seq, seq)], 1_800_000_000_000_000
 
 
+def with_an_unsynced_file(disk, folder):
+    """A landing whose second file is there, and whose folder could not be synced then."""
+    landing = Landing(folder)
+    landing.write(*landed(0))
+    disk.folders_left = 0
+    with pytest.raises(OSError, match="Input/output"):
+        landing.write(*landed(1))
+    return landing
+
+
 def test_what_an_ingest_finds_at_its_start_survives_a_power_cut(disk):
     """The folder of the newest file had not been synced; its readings were acknowledged when they came again."""
     for seed in SEEDS:
         folder = disk.root / f"landing-{seed}"
-        first = Landing(folder)
-        first.write(*landed(0))
-        disk.folders_left = 0
-        with pytest.raises(OSError, match="Input/output"):
-            first.write(*landed(1))
+        first = with_an_unsynced_file(disk, folder)
         first._holding._lock.close()  # it is killed
         second = Landing(folder)
         known = list(second.recover())
@@ -187,11 +193,7 @@ def test_a_file_whose_folder_could_not_be_synced_is_durable_before_the_next_one(
     """A power cut took it and left later ones, and a check told of a missing number."""
     for seed in SEEDS:
         folder = disk.root / f"landing-{seed}"
-        landing = Landing(folder)
-        landing.write(*landed(0))
-        disk.folders_left = 0
-        with pytest.raises(OSError, match="Input/output"):
-            landing.write(*landed(1))
+        landing = with_an_unsynced_file(disk, folder)
         readings, ranges, landed_us = landed(1)
         landing.write(readings, ranges, landed_us + 3_600_000_000)
         landing._holding._lock.close()
