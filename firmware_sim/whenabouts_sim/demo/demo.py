@@ -237,8 +237,8 @@ class Demo:
 
     def _hold(self, dashboard: Part) -> None:
         """Keep the dashboard until Ctrl-C, or until it ends by itself."""
-        self.say("dashboard", "stays open with the finished run; Ctrl-C ends it")
-        with contextlib.suppress(KeyboardInterrupt):
+        with contextlib.suppress(KeyboardInterrupt):  # a reader may be quicker with Ctrl-C than this with its wait
+            self.say("dashboard", "stays open with the finished run; Ctrl-C ends it")
             dashboard.process.wait()
 
     def _progress(self, stack: Stack) -> None:
