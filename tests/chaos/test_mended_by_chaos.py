@@ -10,6 +10,7 @@ from whenabouts_cloud.ingest.dead_letters import DeadLetters
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.landing.damage import check
 from whenabouts_cloud.landing.files import data_files
+from whenabouts_cloud.landing.repair import locked, repair
 from whenabouts_edge.store.gaps import Gap
 from whenabouts_edge.store.intake import MAX_WAITING, Intake
 from whenabouts_edge.store.spool import Spool
@@ -180,6 +181,27 @@ def test_what_an_ingest_finds_at_its_start_survives_a_power_cut(disk):
         folder = disk.root / f"landing-{seed}"
         first = with_an_unsynced_file(disk, folder)
         first._holding._lock.close()  # it is killed
+        second = Landing(folder)
+        known = list(second.recover())
+        second._holding._lock.close()
+        disk.cut_power(Random(seed))
+        third = Landing(folder)
+        assert list(third.recover()) == known
+        third.close()
+
+
+def test_a_repair_in_a_later_hour_does_not_take_the_newest_name_for_durable(disk):
+    """It wrote the first file of the later hour; the next ingest then synced that hour alone, and acknowledged repeats of
+    readings in the hour before.
+    """
+    for seed in SEEDS:
+        folder = disk.root / f"landing-{seed}"
+        first = with_an_unsynced_file(disk, folder)
+        first._holding._lock.close()  # it is killed
+        (folder / "_frontier/hour=2027-01-15T08").mkdir()
+        (folder / "_frontier/hour=2027-01-15T08/part-00000003.json").write_bytes(b"damaged\n")
+        with locked(folder):
+            repair(folder, check(folder), landed(0)[2] + 3_600_000_000)
         second = Landing(folder)
         known = list(second.recover())
         second._holding._lock.close()

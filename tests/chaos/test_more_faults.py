@@ -22,6 +22,7 @@ def test_a_seed_decides_them_and_each_kind_is_drawn_for_some():
         "end",
         "fails_at_write",
         "kill",
+        "kill_at_sync",
         "kill_at_write",
         "landing_rot",
         "power_cut",
@@ -58,4 +59,5 @@ def test_a_fault_names_what_it_is_about():
     assert str(Fault("unplugged", 0, 1000, "hall/gw-1", 2)) == "unplugged of hall/gw-1 reader 2 for 0.001 s"
     assert str(Fault("clock_back", 0, 2000, CLOUD, 50)) == "clock back of cloud by 0.050 s for 0.002 s"
     assert str(Fault("sync_fails", 0, 0, CLOUD, 1)) == "sync fails of cloud of folder 2"
+    assert str(Fault("kill_at_sync", 0, 0, CLOUD)) == "kill at sync of cloud of folder 1"
     assert str(Fault("unplugged", 0, 0, "hall/gw-1", ALL_READERS)) == "unplugged of hall/gw-1 all readers"

@@ -17,7 +17,7 @@ from whenabouts_cloud.durable import make_folder, sync
 from whenabouts_cloud.ingest import conditional
 from whenabouts_cloud.ingest.conditional import Conflict
 from whenabouts_cloud.ingest.lease import Lease, LeaseHeld, LeaseLost, acquire
-from whenabouts_cloud.landing.layout import AHEAD, FRONTIER, HOUR
+from whenabouts_cloud.landing.layout import AHEAD, FRONTIER
 from whenabouts_cloud.landing.running_mark import RunningMark
 from whenabouts_cloud.landing.store import Store
 
@@ -105,7 +105,6 @@ class _Locked:
             raise LandingError(f"landing {folder}: cannot be written ({error}); name a folder that can") from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _sync_names(folder)
             self._mark = RunningMark(folder)
             self.interrupted = self._mark.interrupted
             for pattern in ("*/.part-*", *(f"{kind}/*/.part-*" for kind in (AHEAD, FRONTIER))):
@@ -154,23 +153,6 @@ class _Locked:
         if not self.interrupted and not self._unsure:
             self._mark.remove()
         self._lock.close()
-
-
-def _sync_names(folder: Path) -> None:
-    """Make the names in a landing durable: an earlier ingest may have been killed before it synced a folder.
-
-    The contents of its files are: each was synced before it got its name. Files of earlier hours had names that were durable
-    before the first of a later hour.
-    """
-    with contextlib.suppress(PermissionError):  # others may have made the landing for this user alone
-        sync(folder.parent)
-    sync(folder / "_ingest")
-    for one in (folder, *(folder / kind for kind in (AHEAD, FRONTIER))):
-        if one.is_dir():
-            sync(one)
-            for hour in sorted(one.glob(f"{HOUR}*"))[-1:]:
-                with contextlib.suppress(FileNotFoundError):  # old hours may be moved away meanwhile
-                    sync(hour)
 
 
 class _Leased:

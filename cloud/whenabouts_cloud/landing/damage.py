@@ -19,8 +19,8 @@ from whenabouts_cloud.landing.files import (
     LEFT_OUT_DIR,
     DamagedFileError,
     check_file,
+    damaged_ranges,
     data_files,
-    read_footer,
 )
 from whenabouts_cloud.landing.layout import HOUR as HOUR_FOLDER
 from whenabouts_cloud.landing.layout import numbers_of
@@ -199,10 +199,7 @@ def _first_name(path: str, renamed: dict[str, str]) -> str:
 
 def _lost(file: Path, whole: dict[Path, list[Range]], snapshot: dict[str, Any]) -> list[Range]:
     """The numbers of a damaged file; without its footer, those that its neighbours leave out."""
-    try:
-        ranges = read_footer(Store.at(file.parent), file.name).ranges
-    except DamagedFileError:
-        ranges = None
+    ranges = damaged_ranges(file)
     return ranges if ranges is not None else _between(file.name, whole, snapshot)
 
 

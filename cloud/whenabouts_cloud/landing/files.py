@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from whenabouts_cloud.landing.layout import NUMBER, PART, parts_of
 from whenabouts_cloud.landing.ranges import Range, range_of
 from whenabouts_cloud.landing.schema import AHEAD_DIR, IDENTITY, SCHEMA
-from whenabouts_cloud.landing.sealing import check_footer
+from whenabouts_cloud.landing.sealing import check_footer, with_footer_restored
 from whenabouts_cloud.landing.store import Store
 
 RANGES_KEY = b"whenabouts.ranges"
@@ -65,20 +65,22 @@ def read_footer(landing: Store, path: str) -> Footer:
     Raises:
         DamagedFileError: it is missing, cut, or has other columns.
     """
+    with _opened(landing, path) as file:
+        return _footer_of(file, landing.local is not None)  # object stores have checksums of their own
+
+
+def _footer_of(file: pa.NativeFile, is_checked: bool) -> Footer:
     try:
-        with landing.open(path) as file:
-            if not file.size():
-                raise DamagedFileError("found an empty file, expected Parquet")
-            if landing.local is not None:  # object stores have checksums of their own
-                check_footer(file)
-            data = pq.read_metadata(file)
+        if not file.size():
+            raise DamagedFileError("found an empty file, expected Parquet")
+        if is_checked:
+            check_footer(file)
+        data = pq.read_metadata(file)
         columns = data.schema.to_arrow_schema()
         names = {*columns.names}
         said = data.metadata or {}
         ranges = [range_of(one) for one in json.loads(said[RANGES_KEY])] if RANGES_KEY in said else None
         number = int(said[FILE_KEY]) if FILE_KEY in said else None
-    except FileNotFoundError:
-        raise DamagedFileError("found no file of this name any more") from None
     except (OSError, pa.ArrowException, ValueError, TypeError) as error:
         raise DamagedFileError(f"found no whole Parquet file ({_line(error)})") from None
     for name in SCHEMA.names:
@@ -92,6 +94,15 @@ def read_footer(landing: Store, path: str) -> Footer:
     return Footer(data.num_rows, ranges, number)
 
 
+def _opened(landing: Store, path: str) -> pa.NativeFile:
+    try:
+        return landing.open(path)
+    except FileNotFoundError:
+        raise DamagedFileError("found no file of this name any more") from None
+    except OSError as error:
+        raise DamagedFileError(f"found no readable file ({_line(error)})") from None
+
+
 def check_file(landing: Store, path: str) -> Footer:
     """Read all of a file, and compare its readings with its metadata; 50 000 readings take some 50 ms.
 
@@ -100,13 +111,14 @@ def check_file(landing: Store, path: str) -> Footer:
     """
     footer = read_footer(landing, path)
     rows, found = 0, []
-    for group in row_groups(landing, path):
-        if isinstance(group, DamagedFileError):
-            raise group
-        if any(group[name].null_count for name in IDENTITY):
-            raise DamagedFileError("found readings without an identity")
-        rows += group.num_rows
-        found.append(group.select(IDENTITY))
+    with _opened(landing, path) as file:
+        for group in row_groups(file):
+            if isinstance(group, DamagedFileError):
+                raise group
+            if any(group[name].null_count for name in IDENTITY):
+                raise DamagedFileError("found readings without an identity")
+            rows += group.num_rows
+            found.append(group.select(IDENTITY))
     if rows != footer.rows:
         raise DamagedFileError(f"found {rows} readings, expected the {footer.rows} that its footer names")
     if footer.ranges is not None and numbers_in(found) != sorted(footer.ranges):
@@ -114,14 +126,36 @@ def check_file(landing: Store, path: str) -> Footer:
     return footer
 
 
-def row_groups(landing: Store, path: str) -> Iterator[pa.Table | DamagedFileError]:
+def readable_groups(file: Path) -> Iterator[pa.Table | DamagedFileError]:
+    """What is left of a damaged file, as `row_groups`; nothing if its footer cannot be restored."""
+    data = _restored(file)
+    return iter(()) if data is None else row_groups(data)
+
+
+def damaged_ranges(file: Path) -> list[Range] | None:
+    """The numbers of readings that a damaged file had; None if its footer does not tell."""
+    data = _restored(file)
+    try:
+        return None if data is None else _footer_of(data, is_checked=False).ranges
+    except DamagedFileError:
+        return None
+
+
+def _restored(file: Path) -> pa.BufferReader | None:
+    """A file in memory with a changed bit of its footer put back. With more than one the footer may take pages of one column
+    for those of another: None.
+    """
+    data = with_footer_restored(file.read_bytes())
+    return None if data is None else pa.BufferReader(data)
+
+
+def row_groups(file: pa.NativeFile) -> Iterator[pa.Table | DamagedFileError]:
     """The readings of a file, one row group at a time, or an error in its place; nothing if the footer is unreadable."""
     try:
-        file = landing.open(path)
         parquet = pq.ParquetFile(file, page_checksum_verification=True)
     except DAMAGE:
         return
-    with file, parquet:
+    with parquet:
         for number in range(parquet.num_row_groups):
             try:
                 yield sound(parquet.read_row_group(number))

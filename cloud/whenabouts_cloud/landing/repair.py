@@ -19,12 +19,19 @@ import pyarrow.parquet as pq
 
 from whenabouts_cloud.durable import appearing, make_folder, sync, write_durably
 from whenabouts_cloud.landing.damage import HOUR, Found, Report, record_of
-from whenabouts_cloud.landing.files import DAMAGED_DIR, NEEDED, RANGES_KEY, DamagedFileError, numbers_in, row_groups
+from whenabouts_cloud.landing.files import (
+    DAMAGED_DIR,
+    NEEDED,
+    RANGES_KEY,
+    DamagedFileError,
+    numbers_in,
+    readable_groups,
+)
+from whenabouts_cloud.landing.layout import NUMBER
 from whenabouts_cloud.landing.ranges import Range, without
 from whenabouts_cloud.landing.running_mark import RunningMark
 from whenabouts_cloud.landing.schema import IDENTITY, SCHEMA
 from whenabouts_cloud.landing.sealing import CRC_KEY, NO_CRC, seal_footer
-from whenabouts_cloud.landing.store import Store
 
 
 class BusyLandingError(Exception):
@@ -32,23 +39,18 @@ class BusyLandingError(Exception):
 
 
 class Repaired(NamedTuple):
-    """What became of a finding: the new file with its readings, or None, and the numbers that are lost.
-
-    columns: those that the damage took from readings in the new file, and are null there.
-    """
+    """What became of a finding: the new file with its readings, or None, and the numbers that are lost."""
 
     found: Found
     new: str | None
     lost: list[Range]
-    columns: list[str]
 
 
 class _Made(NamedTuple):
-    """The new file for a finding, or None, the numbers in it, and the columns that its readings have lost."""
+    """The new file for a finding, or None, and the numbers in it."""
 
     new: str | None = None
     rescued: Sequence[Range] = ()
-    columns: Sequence[str] = ()
 
 
 @contextlib.contextmanager
@@ -81,7 +83,7 @@ def repair(landing: Path, report: Report, now_us: int) -> list[Repaired]:
     known = [number for one in made for number in one.rescued]  # a reading is lost if no file has it, and is named once
     done = []
     for found, one in zip(report.found, made, strict=True):
-        repaired = Repaired(found, one.new, without(found.lost, known), [*one.columns])
+        repaired = Repaired(found, one.new, without(found.lost, known))
         known += repaired.lost
         _put_aside(landing, repaired)
         done.append(repaired)
@@ -94,12 +96,11 @@ def _made(landing: Path, found: Found, hour: str, report: Report) -> _Made:
 
     A number is only used if there is a file: one without a file is missing.
     """
-    old, rescued, tables, columns = landing / found.file, list[Range](), list[pa.Table](), set[str]()
+    old, rescued, tables = landing / found.file, list[Range](), list[pa.Table]()
     if found.kind == "damaged":
-        for group in row_groups(Store.at(old.parent), old.name):
+        for group in readable_groups(old):
             if not isinstance(group, DamagedFileError) and (rows := _readings(group)) is not None:
                 tables.append(rows)
-                columns |= {*SCHEMA.names} - {*group.schema.names}
         rescued = numbers_in(tables)
     if not rescued and found.kind != "unseen":
         return _Made()
@@ -109,13 +110,13 @@ def _made(landing: Path, found: Found, hour: str, report: Report) -> _Made:
         new = f"_ahead/{new}"
     if rescued:
         _write(landing / new, tables, rescued)
-    return _Made(new, rescued, sorted(columns))
+    return _Made(new, rescued)
 
 
 def _put_aside(landing: Path, repaired: Repaired) -> None:
     """Record a repair, and move the file."""
     found, old = repaired.found, landing / repaired.found.file
-    record = {"problem": found.problem, "new": repaired.new, "lost": repaired.lost, "columns": repaired.columns}
+    record = {"problem": found.problem, "new": repaired.new, "lost": repaired.lost}
     make_folder(record_of(landing, found.file).parent)
     write_durably(record_of(landing, found.file), json.dumps(record).encode())
     if found.kind == "unseen" and repaired.new is not None:
@@ -125,8 +126,8 @@ def _put_aside(landing: Path, repaired: Repaired) -> None:
 
 
 def _readings(group: pa.Table) -> pa.Table | None:
-    """A row group with the columns of the landing; None if it has others."""
-    if not {*NEEDED} <= {*group.schema.names}:
+    """A row group with the columns of the landing; None if it has others, as after damage to a name."""
+    if not {*NEEDED} <= {*group.schema.names} <= {*SCHEMA.names, NUMBER}:
         return None
     columns = {name: group[name] if name in group.schema.names else pa.nulls(group.num_rows) for name in SCHEMA.names}
     try:

@@ -9,17 +9,20 @@ import contextlib
 import re
 from pathlib import Path
 
-from whenabouts_cloud.durable import write_durably
+from whenabouts_cloud.durable import sync, write_durably
+from whenabouts_cloud.landing.layout import AHEAD, FRONTIER, HOUR
 
 
 class RunningMark:
-    """The mark of a folder. interrupted: the last program did not end in order; hour: of its newest file, "" if unknown.
+    """The mark of a folder, and durable names of what is in it. interrupted: the last program did not end in order; hour: of
+    its newest file, "" if unknown.
 
     Raises:
-        OSError: the mark is there and cannot be read.
+        OSError: the mark is there and cannot be read, or a folder cannot be synced.
     """
 
     def __init__(self, folder: Path) -> None:
+        _sync_names(folder)
         self._path = folder / "_ingest" / "running"
         self._is_written = False
         self.interrupted, self.hour = self._path.exists(), ""
@@ -41,3 +44,20 @@ class RunningMark:
         """The program ends, and all its files are durable. If the mark stays, a number is used for an empty file."""
         with contextlib.suppress(OSError):
             self._path.unlink(missing_ok=True)
+
+
+def _sync_names(folder: Path) -> None:
+    """Make the names in a landing durable: an earlier program may have been killed before it synced a folder.
+
+    The contents of its files are: each was synced before it got its name. Files of earlier hours had names that were durable
+    before the first of a later hour.
+    """
+    with contextlib.suppress(PermissionError):  # others may have made the landing for this user alone
+        sync(folder.parent)
+    sync(folder / "_ingest")
+    for one in (folder, *(folder / kind for kind in (AHEAD, FRONTIER))):
+        if one.is_dir():
+            sync(one)
+            for hour in sorted(one.glob(f"{HOUR}*"))[-1:]:
+                with contextlib.suppress(FileNotFoundError):  # old hours may be moved away meanwhile
+                    sync(hour)

@@ -2,13 +2,14 @@
 
 Pages of Parquet have checksums, their footer has none: a changed bit there can change a column's name, a number, or the
 ranges of readings that the ingest reads when it starts. So the footer's own metadata hold the CRC-32 of the footer, with
-zeros in its place. A JSON object ends with the CRC-32 of the text before: {"site":"hall",...,"crc":123}. What has no
-checksum, as files of others and of earlier versions, is taken as it is. So a changed bit in the name of the checksum must
-not switch it off: a name that is nearly the right one counts.
+zeros in its place, and one changed bit of it can be put back. A JSON object ends with the CRC-32 of the text before:
+{"site":"hall",...,"crc":123}. What has no checksum, as files of others and of earlier versions, is taken as it is. So a
+changed bit in the name of the checksum must not switch it off: a name that is nearly the right one counts.
 """
 
 import io
 import json
+import re
 import zlib
 from contextlib import nullcontext
 from typing import IO, Any
@@ -23,7 +24,13 @@ _HEAD = CRC_KEY + b"\x18\x08"
 _CHANGED_BYTES_MAX = 2  # in a footer
 _CHANGED_BITS_MAX = 2  # in JSON
 _TAIL_BYTES = 8  # the length of the footer, and PAR1
+_MAGIC = b"PAR1"
+_HEX = re.compile(rb"[0-9a-f]{8}")
 _JSON_KEY = b',"crc":'
+# The effect on a CRC-32 of a change of the last byte; which change has an effect with this first byte; and bits by effects.
+_EFFECTS = [zlib.crc32(bytes([change])) ^ zlib.crc32(b"\0") for change in range(256)]
+_INDEX = {effect >> 24: change for change, effect in enumerate(_EFFECTS)}
+_LAST_BYTE = {_EFFECTS[1 << bit]: 1 << bit for bit in range(8)}
 
 
 class ChecksumError(ValueError):
@@ -62,6 +69,54 @@ def check_footer(file: Any) -> None:
     end = begin + len(NO_CRC)
     if footer[begin:end] != b"%08x" % zlib.crc32(footer[:begin] + NO_CRC + footer[end:]):
         raise ChecksumError("its footer differs from its checksum")
+
+
+def with_footer_restored(data: bytes) -> bytes | None:
+    """A Parquet file in which at most one bit of the footer has changed, as it was written; None if more has changed.
+
+    A footer without a checksum is taken as it is. Cost: 2 ms for a footer of 2 kB, in proportion to its length.
+    """
+    body, length = len(data) - _TAIL_BYTES, int.from_bytes(data[-_TAIL_BYTES:-4], "little")
+    is_sealed = False
+    for one in (length, *(length ^ 1 << bit for bit in range(32))):
+        at = body - one
+        if at < 0 or (begin := _value_at(data[at:body])) is None:
+            continue
+        is_sealed = True
+        footer = _restored(data[at:body], begin, may_differ=one == length)
+        if footer is not None:
+            return data[:at] + footer + one.to_bytes(4, "little") + _MAGIC
+    return None if is_sealed else data
+
+
+def _restored(footer: bytes, begin: int, may_differ: bool) -> bytes | None:
+    """A footer whose checksum begins there, with at most one bit put back; None if it still differs."""
+    end = begin + len(NO_CRC)
+    covered, value = bytearray(footer[:begin] + NO_CRC + footer[end:]), footer[begin:end]
+    crc = zlib.crc32(covered)
+    changed_bits = _changed_bits(value, b"%08x" % crc)
+    if changed_bits == 0 or (changed_bits == 1 and may_differ):
+        return footer[:begin] + b"%08x" % crc + footer[end:]
+    place = changed_bit(crc ^ int(value, 16), len(covered)) if may_differ and _HEX.fullmatch(value) else None
+    if place is None:
+        return None
+    covered[place[0]] ^= place[1]
+    return bytes(covered[:begin] + value + covered[end:])
+
+
+def changed_bit(difference: int, size: int) -> tuple[int, int] | None:
+    """The one bit in so many bytes whose change makes this difference to their CRC-32, as its byte and a mask; None if there
+    is none, for then more has changed.
+
+    The CRC-32 of equally long texts is linear. The search takes back byte after byte from the end, until what is left is the
+    effect of a bit of a last byte.
+    """
+    for at in range(size - 1, -1, -1):
+        if difference in _LAST_BYTE:
+            return at, _LAST_BYTE[difference]
+        index = _INDEX[difference >> 24]
+        difference = (difference ^ _EFFECTS[index]) << 8 | index
+    return None
 
 
 def _value_at(footer: bytes) -> int | None:

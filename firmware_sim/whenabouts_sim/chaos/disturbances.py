@@ -138,6 +138,9 @@ class Disturbances:
         if fault.kind.endswith("write"):
             if part.process is not None:
                 part.process.on_write, part.process.writes_left = happens, fault.count
+        elif fault.kind == "kill_at_sync":
+            if part.process is not None:
+                part.process.on_sync, part.process.syncs_left = happens, fault.count
         else:
             happens()
 
@@ -229,6 +232,9 @@ class Disturbances:
             old = [path for path in landed if self._is_old(path)]
             machine.disk.cut_power(self._chance)
             self.vanished.update(path for path in old if not path.exists())
+            for path in landed:
+                if not path.exists():
+                    self.rotten.pop(path, None)  # another file may get its name
             machine.off, machine.on_ns, machine.runs = False, self._loop.now_ns, machine.runs + 1
 
         # Not now: the write that the cut interrupts is still on the stack.

@@ -22,8 +22,8 @@ from whenabouts_sim.chaos.checks.gateways.gateways import broken_gateways, lives
 from whenabouts_sim.chaos.checks.landed import Landed, LandedFrontier, latest, newest_numbers, read_landing
 from whenabouts_sim.chaos.checks.landing.damage import broken_damage, broken_results_damage
 from whenabouts_sim.chaos.checks.landing.dead_letters import broken_dead_letters
-from whenabouts_sim.chaos.checks.landing.places import broken_places
-from whenabouts_sim.chaos.checks.landing.repairs import broken_repairs, lost_columns
+from whenabouts_sim.chaos.checks.landing.places import broken_places, passed_over
+from whenabouts_sim.chaos.checks.landing.repairs import broken_repairs
 from whenabouts_sim.chaos.checks.lateness import (
     broken_job_frontiers,
     broken_lateness,
@@ -224,9 +224,10 @@ class _Run:
         )
         births = broken_births(self._gateways, self._broker.retained, self._overheard, self._clock.true_us)
         self.outcome.broken += [Broken("births", text) for text in births]
-        is_incomplete = bool(lost_columns(parts.values()))
         for one in self._job.rules:
             told = read_told(self._job.out / one.name, one)
+            unread = passed_over(folder, self._job.read[one.name], rotten)
+            self.outcome.broken += [Broken("job", f"{one.name}: {text}") for text in unread]
             all_ends = ends_of_batches(self._job.out / one.name)
             self.outcome.told += len(told.results)
             ends = steps_of(one, landed, all_ends)
@@ -246,8 +247,7 @@ class _Run:
                 self.outcome.broken += [Broken("kept", x) for x in broken_kept(one, kept, landed, all_ends)]
             whole = landed.without(landed.damaged)
             all_told, told = told, told.among(whole.readings) if rotten else told
-            columns = broken_rows(one, told, whole) if is_incomplete else broken_rows(one, all_told, landed)
-            self.outcome.broken += [Broken("columns", x) for x in columns]
+            self.outcome.broken += [Broken("columns", x) for x in broken_rows(one, all_told, landed)]
             if not self._is_unknown(one, rotten):
                 self.outcome.broken += [Broken("results", x) for x in broken_results(one, told, whole, complete_us)]
             # Who is lied to may know too much of others: then verdicts are those of the clocks, not of the world.

@@ -79,7 +79,7 @@ def _silent() -> Any:
 def _as_json(report: Report, done: list[Repaired]) -> dict[str, Any]:
     found = [one._asdict() for one in report.found]
     for entry, one in zip(found, done, strict=False):
-        entry |= {"new": one.new, "lost": one.lost, "columns": one.columns}
+        entry |= {"new": one.new, "lost": one.lost}
     whole = not report.found or bool(done)
     return {"whole": whole, "files": report.files, "readings": report.readings, "found": found}
 
@@ -91,11 +91,8 @@ def _text(landing: Path, report: Report, done: list[Repaired]) -> str:
         lost = found.lost
         if done:
             lost = done[number].lost
-            without = f", without {', '.join(done[number].columns)}" if done[number].columns else ""
             line += (
-                f"; now {done[number].new}{without}"
-                if done[number].new
-                else "; moved to _damaged" * (found.kind != "missing")
+                f"; now {done[number].new}" if done[number].new else "; moved to _damaged" * (found.kind != "missing")
             )
         lines += [line, *(f"  {'lost' if done else 'not in another file'}: {_named(one)}" for one in lost)]
     lines.append(f"{report.files} files, {report.readings} readings that can be read, {len(report.found)} problems")

@@ -137,6 +137,9 @@ class Disk:
         raise OSError(errno.EIO, os.strerror(errno.EIO), str(self.root))
 
     def _about_to_sync_folder(self) -> None:
+        process = running()
+        if process is not None:
+            process.about_to_sync_folder()
         if self.folders_left is None:
             return
         self.folders_left -= 1
@@ -179,6 +182,7 @@ class Disk:
         """A file or folder is synced.
 
         Raises:
+            Killed: the process ends before this sync of a folder.
             OSError: this sync of a folder is refused.
         """
         node = self.node(path)
@@ -193,6 +197,7 @@ class Disk:
         """All is synced.
 
         Raises:
+            Killed: the process ends before it.
             OSError: this sync is refused.
         """
         self._about_to_sync_folder()

@@ -46,7 +46,7 @@ class Machine:
 @dataclass(eq=False)
 class Process:
     """A running program. writes_left: it is killed before so many more writes to its disk; None: it is not. on_write: what
-    happens then, instead of a kill.
+    happens then, instead of a kill. syncs_left, on_sync: the same for syncs of folders.
 
     ended: called when it is killed, for what others see of it at once: its connections break. opened: its open files and
     databases, which the system closes.
@@ -58,6 +58,8 @@ class Process:
     alive: bool = True
     writes_left: int | None = None
     on_write: Callable[[], None] | None = None
+    syncs_left: int | None = None
+    on_sync: Callable[[], None] | None = None
     ended: list[Callable[[], None]] = field(default_factory=list)
     opened: list[Any] = field(default_factory=list)
 
@@ -107,10 +109,21 @@ class Process:
             self.writes_left -= 1
             if self.writes_left < 0 and self.alive:
                 self.writes_left = None
-                if self.on_write is None:
-                    self.kill()
-                else:
-                    self.on_write()
+                (self.on_write or self.kill)()
+        if not self.alive:
+            raise Killed
+
+    def about_to_sync_folder(self) -> None:
+        """Count a sync of a folder.
+
+        Raises:
+            Killed: this was one too many.
+        """
+        if self.syncs_left is not None:
+            self.syncs_left -= 1
+            if self.syncs_left < 0 and self.alive:
+                self.syncs_left = None
+                (self.on_sync or self.kill)()
         if not self.alive:
             raise Killed
 

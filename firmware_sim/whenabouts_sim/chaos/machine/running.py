@@ -24,6 +24,13 @@ class Running(Protocol):
             Killed: this was one too many, or it is dead already.
         """
 
+    def about_to_sync_folder(self) -> None:
+        """Count a sync of a folder.
+
+        Raises:
+            Killed: this was one too many.
+        """
+
 
 RUNNING: "ContextVar[Running | None]" = ContextVar("running", default=None)
 

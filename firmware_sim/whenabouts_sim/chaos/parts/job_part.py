@@ -15,14 +15,14 @@ from whenabouts_cloud.rules.model import Rule
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine, Process
 from whenabouts_sim.chaos.parts.job_rules import engine_of
-from whenabouts_sim.chaos.parts.landing_files import Ends, FileId, ends_of
+from whenabouts_sim.chaos.parts.landing_files import Ends, FileId, ends_of, written_between
 from whenabouts_sim.chaos.parts.micro_batches import Query, Spark
 from whenabouts_sim.chaos.parts.part import Part
 
 
 class Job(Part):
     """A job. ends: how far each of its queries has read the landing. counts: by rule what its shards said, with the number
-    of the micro-batch.
+    of the micro-batch. read: by rule the files that it has read, with the times at which they were written.
     """
 
     def __init__(
@@ -34,6 +34,7 @@ class Job(Part):
         self.out = machine.disk.root / "results"
         self.ends: list[Ends] = []
         self.counts: dict[str, list[tuple[int, dict[str, Any]]]] = {rule.name: [] for rule in rules}
+        self.read: dict[str, dict[FileId, int]] = {rule.name: {} for rule in rules}
 
     def has_read(self, file: FileId) -> bool:
         """True if all its queries have read a file."""
@@ -65,4 +66,9 @@ class Job(Part):
         def report(batch: int, _published: object, counts: list[dict[str, Any]], _took_s: float) -> None:
             self.counts[rule.name] += [(batch, one) for one in counts]
 
-        return start_query(engine_of(rule), {0: rule}, Spark(), options, report)  # type: ignore[arg-type, return-value]
+        def reads(start: dict[str, Any], end: dict[str, Any]) -> None:
+            self.read[rule.name] |= written_between(self._landing, ends_of(start), ends_of(end))
+
+        query: Query = start_query(engine_of(rule), {0: rule}, Spark(), options, report)  # type: ignore[arg-type, assignment]
+        query.reads = reads
+        return query

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from whenabouts_cloud.landing.files import data_files
-from whenabouts_cloud.landing.layout import FRONTIER
+from whenabouts_cloud.landing.layout import FRONTIER, numbers_of
 
 Ends = Mapping[str, int]
 """The number of the last file that was read of each part of a landing."""
@@ -26,6 +26,17 @@ class FileId(NamedTuple):
 def ends_of(offset: Mapping[str, Any]) -> Ends:
     """How far an offset of Spark has read the landing."""
     return {part.removeprefix("."): place["number"] for part, place in offset.items()}
+
+
+def written_between(landing: Path, start: Ends, end: Ends) -> dict[FileId, int]:
+    """When each file of readings was written that follows the first end and not the second, and is not merged: ns."""
+    found = dict[FileId, int]()
+    for part, last in end.items():
+        for path in data_files(landing / part):
+            numbers = numbers_of(path.name)
+            if numbers is not None and start.get(part, 0) < numbers.last <= last and numbers.first == numbers.last:
+                found[FileId(0, numbers.last, part)] = path.stat().st_mtime_ns
+    return found
 
 
 def files_of(part: Path) -> list[Path]:

@@ -86,6 +86,7 @@ class Query:
         self._checkpoint: Path
         self._next = 0
         self._end: dict[str, Any] = {}
+        self.reads: Callable[[dict[str, Any], dict[str, Any]], None] = lambda start, end: None  # told what it reads now
 
     def foreachBatch(self, publish: Callable[[Any, int], None]) -> "Query":
         self._publish = publish
@@ -137,6 +138,7 @@ class Query:
     def _computed(self, batch: int, start: dict[str, Any], end: dict[str, Any]) -> list[tuple[bytes]]:
         """The rows that the tasks return; their state is on the disk."""
         groups: dict[int, list[tuple[str, bytes]]] = {}
+        self.reads(start, end)
         for partition in self._reader.partitions(start, end):
             try:
                 read = list(self._reader.read(partition))

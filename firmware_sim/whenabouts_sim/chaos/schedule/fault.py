@@ -36,7 +36,7 @@ class Fault:
     def __str__(self) -> str:
         more = [f"of {self.target}"] if self.target else []
         more += [f"before write {self.count + 1}"] if self.kind.endswith("write") else []
-        more += [f"of folder {self.count + 1}"] if self.kind == "sync_fails" else []
+        more += [f"of folder {self.count + 1}"] if "sync" in self.kind else []
         more += [f"by {self.count / 1000:.3f} s"] if self.kind == "clock_back" else []
         which = "all readers" if self.count == ALL_READERS else f"reader {self.count}"
         more += [which] if self.kind == "unplugged" else []
@@ -148,6 +148,7 @@ MACHINE_KINDS = (
     "end",
     "fails_at_write",
     "sync_fails",
+    "kill_at_sync",
     "clock_back",
     "repair",
 )

@@ -9,6 +9,7 @@ from whenabouts_sim.world.world import SECOND_US
 PART_ENDED, PART_FAILED, PART_REFUSED, PART_UNPLUGGED = 0.2, 0.2, 0.15, 0.15  # of schedules
 PART_OUTAGE = 0.3  # of schedules in which a badge lies long enough
 PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED, PART_SET_BACK = 0.15, 0.2, 0.15, 0.12  # of schedules
+PART_NAMES_LOST = 0.2  # of schedules
 PART_MERGED_ROT = 0.4  # of runs that merge: with damage to a file, perhaps to what they wrote
 PART_UNREAD = (
     0.4  # of schedules that merge: with a job that was killed in a micro-batch before, and repeats it afterwards
@@ -25,6 +26,7 @@ def more_faults(seed: int, hosts: Sequence[str], ingests: Sequence[str], active_
     yield from _compactions(Random(f"compact/{seed}"), ingests)
     yield from _set_back(Random(f"server clock/{seed}"), active_us)
     yield from _unsynced(Random(f"syncs/{seed}"), active_us)
+    yield from _names_lost(Random(f"names lost/{seed}"), active_us)
 
 
 def _ends(chance: Random, hosts: Sequence[str], active_us: int) -> Iterator[Fault]:
@@ -92,6 +94,24 @@ def _unsynced(chance: Random, active_us: int) -> Iterator[Fault]:
             yield Fault("sync_fails", at_us, 100_000, target, chance.choice((0, 0, 1, 2)))
             if chance.random() < 0.5:
                 yield Fault("power_cut", at_us + chance.randint(1, 2500) * 1000, 100_000, target)
+
+
+def _names_lost(chance: Random, active_us: int) -> Iterator[Fault]:
+    """A program is killed after a file got its name, before that name is durable; and the power is cut, soon after it was
+    started again, or before, when jobs have read the file. Often the file is the last of its hour, whose folder is not
+    synced again.
+    """
+    if chance.random() < PART_NAMES_LOST:
+        at_us = chance.choice((chance.randint(0, active_us), HOUR_US - chance.randint(0, 300) * 1000))
+        target, count = chance.choice((CLOUD, CLOUD, CLOUD, JOBS)), chance.choice((0, 0, 1, 2))
+        if chance.random() < 0.5:
+            length_us = chance.randint(1, 300) * 1000
+            cut_us = at_us + length_us + chance.randint(0, 1000) * 1000
+        else:
+            length_us = chance.randint(1000, 2500) * 1000
+            cut_us = at_us + chance.randint(length_us // 2, length_us)
+        yield Fault("kill_at_sync", at_us, length_us, target, count)
+        yield Fault("power_cut", cut_us, 100_000, target)
 
 
 def _set_back(chance: Random, active_us: int) -> Iterator[Fault]:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,12 +35,6 @@ def broken_repairs(parts: Iterable[Path], rotten: Mapping[Path, bytes]) -> Itera
                 yield from (f"{name.name} was repaired: {text}" for text in texts)
 
 
-def lost_columns(parts: Iterable[Path]) -> set[str]:
-    """The columns that are null in readings which repairs have rescued."""
-    records = (path for folder in parts for path in (folder / DAMAGED_DIR).rglob("*.parquet.json"))
-    return {column for path in records for column in json.loads(path.read_bytes())["columns"]}
-
-
 def _broken(
     folder: Path, name: Path, record: Mapping[str, Any], content: bytes, held: Mapping[Path, Rows], lost: Sequence[Any]
 ) -> Iterator[str]:
@@ -48,16 +43,16 @@ def _broken(
     present = {identity for path, rows in held.items() if path != folder / name for identity in rows}
     moved = folder / DAMAGED_DIR / name
     damaged = moved.read_bytes() if moved.exists() else b""
-    if damaged.endswith(_footer(content)):
+    is_told = _changed_bits(damaged, content) <= 1
+    if is_told:
         for identity in before.keys() - present:
             if not any(_within(identity, one) for one in lost):
                 yield f"{identity} is in no file, and is not among the lost"
-    readable = {one for one, row in _readable(damaged).items() if row == before.get(one)}
-    for identity in readable - present:
+    readable = _readable(damaged[: len(damaged) - len(_footer(content))] + _footer(content)) if is_told else {}
+    for identity in {one for one, row in readable.items() if row == before.get(one)} - present:
         yield f"{identity} can be read in the damaged file, and is in no other"
-    taken = dict.fromkeys({*record["columns"]}.intersection(COLUMNS) - _columns(damaged))
     for identity, row in held.get(folder / (record["new"] or ""), {}).items():
-        if identity not in before or row != before[identity] | taken:
+        if identity not in before or row != before[identity]:
             yield f"{identity} is not what it was"
 
 
@@ -67,8 +62,16 @@ def _within(identity: Id, lost: Sequence[Any]) -> bool:
     return [f"{site}/{gateway}", boot] == lost[:2] and lost[2] <= number <= lost[3]
 
 
+def _changed_bits(damaged: bytes, content: bytes) -> float:
+    """How many bits of the footer have changed; with more than one nobody knows which readings the file had, or where."""
+    footer = _footer(content)
+    if len(damaged) != len(content):
+        return math.inf
+    return sum((one ^ other).bit_count() for one, other in zip(damaged[-len(footer) :], footer, strict=True))
+
+
 def _footer(data: bytes) -> bytes:
-    """The footer of a file; without it nobody knows which readings the file had."""
+    """The footer of a file."""
     return data[-FOOTER_END - int.from_bytes(data[-FOOTER_END:-4], "little") :]
 
 
@@ -89,13 +92,6 @@ def _readable(data: bytes) -> Rows:
         except (OSError, ValueError, KeyError, pa.ArrowException):
             continue
     return rows
-
-
-def _columns(data: bytes) -> set[str]:
-    try:
-        return {*pq.read_schema(io.BytesIO(data)).names}
-    except (OSError, ValueError, pa.ArrowException):
-        return set()
 
 
 def _by_identity(table: pa.Table) -> Rows:
