@@ -9,7 +9,7 @@ from whenabouts_sim.world.world import SECOND_US
 PART_ENDED, PART_FAILED, PART_REFUSED, PART_UNPLUGGED = 0.2, 0.2, 0.15, 0.15  # of schedules
 PART_OUTAGE = 0.3  # of schedules in which a badge lies long enough
 PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED, PART_SET_BACK = 0.15, 0.2, 0.15, 0.12  # of schedules
-PART_NAMES_LOST = 0.2  # of schedules
+PART_NAMES_LOST = 0.25  # of schedules
 PART_MERGED_ROT = 0.4  # of runs that merge: with damage to a file, perhaps to what they wrote
 PART_UNREAD = (
     0.4  # of schedules that merge: with a job that was killed in a micro-batch before, and repeats it afterwards
@@ -87,31 +87,29 @@ def _compactions(chance: Random, ingests: Sequence[str]) -> Iterator[Fault]:
 
 
 def _unsynced(chance: Random, active_us: int) -> Iterator[Fault]:
-    """Folders that cannot be synced once, often that of a new hour, and power cuts soon after."""
+    """Folders that cannot be synced once, often that of a new hour or of one that ends, and power cuts soon after."""
     if chance.random() < PART_UNSYNCED:
         for _ in range(chance.choice((1, 2))):
-            at_us, target = chance.choice((chance.randint(0, active_us), HOUR_US)), chance.choice((CLOUD, CLOUD, JOBS))
+            at_us = chance.choice((chance.randint(0, active_us), HOUR_US, HOUR_US - chance.randint(0, 500) * 1000))
+            target = chance.choice((CLOUD, CLOUD, JOBS))
             yield Fault("sync_fails", at_us, 100_000, target, chance.choice((0, 0, 1, 2)))
             if chance.random() < 0.5:
-                yield Fault("power_cut", at_us + chance.randint(1, 2500) * 1000, 100_000, target)
+                yield Fault("power_cut", at_us + chance.randint(1, 3500) * 1000, 100_000, target)
 
 
 def _names_lost(chance: Random, active_us: int) -> Iterator[Fault]:
-    """A program is killed after a file got its name, before that name is durable; and the power is cut, soon after it was
-    started again, or before, when jobs have read the file. Often the file is the last of its hour, whose folder is not
-    synced again.
+    """An ingest is killed after a file got its name, before that name is durable, and the power is cut: before it is started
+    again, when jobs have read the file; or later, when the hour has ended, whose folder is not synced any more.
     """
     if chance.random() < PART_NAMES_LOST:
-        at_us = chance.choice((chance.randint(0, active_us), HOUR_US - chance.randint(0, 300) * 1000))
-        target, count = chance.choice((CLOUD, CLOUD, CLOUD, JOBS)), chance.choice((0, 0, 1, 2))
         if chance.random() < 0.5:
-            length_us = chance.randint(1, 300) * 1000
-            cut_us = at_us + length_us + chance.randint(0, 1000) * 1000
+            at_us, length_us = HOUR_US - chance.randint(0, 500) * 1000, chance.randint(100, 500) * 1000
+            cut_us, count = at_us + length_us + chance.randint(300, 1800) * 1000, chance.choice((0, 0, 0, 1))
         else:
-            length_us = chance.randint(1000, 2500) * 1000
-            cut_us = at_us + chance.randint(length_us // 2, length_us)
-        yield Fault("kill_at_sync", at_us, length_us, target, count)
-        yield Fault("power_cut", cut_us, 100_000, target)
+            at_us, length_us = chance.randint(0, active_us), chance.randint(1000, 2500) * 1000
+            cut_us, count = at_us + chance.randint(length_us // 2, length_us), chance.choice((0, 0, 1, 2))
+        yield Fault("kill_at_sync", at_us, length_us, CLOUD, count)
+        yield Fault("power_cut", cut_us, 100_000, CLOUD)
 
 
 def _set_back(chance: Random, active_us: int) -> Iterator[Fault]:
