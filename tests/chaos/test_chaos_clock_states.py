@@ -14,14 +14,15 @@ LATER_S = 60
 ALWAYS = ((0, LATER_S),)
 
 
-def broken(at_s, known=((0, 10), (20, LATER_S)), lives=ALWAYS, disk_s=0.0, **columns):
+def broken(at_s, known=((0, 10), (20, LATER_S)), lives=ALWAYS, disk_s=0.0, are_held_up=False, **columns):
     """What the law says of a reading of this moment. known, lives: spans of seconds."""
     at_us = int(at_s * SECOND_US)
     clock = ClockPlan(known=tuple((begin * SECOND_US, end * SECOND_US, 1000) for begin, end in known))
     plan = GatewayPlan("hall", "gw-1", (("dock", "dock/tags"),), clock, disk_s=disk_s)
     one = landed("dock/tags", 0, EPOCH_US + at_us - 5, EPOCH_US + at_us + 5, **columns)
     spans = [[EPOCH_US + begin * SECOND_US, EPOCH_US + end * SECOND_US] for begin, end in lives]
-    found = broken_clock_states([plan], [Sighting(at_us, "dock", 0, "K")], Landed([one], []), {"dock": spans})
+    sightings = [Sighting(at_us, "dock", 0, "K")]
+    found = broken_clock_states([plan], sightings, Landed([one], []), {"dock": spans}, are_held_up)
     return list(found)
 
 
@@ -53,6 +54,13 @@ def test_what_may_have_waited_for_utc_has_any_state():
     assert allowed(15, lives=((0, 8), (9.8, LATER_S))) == STATES
     assert allowed(5, lives=((4, LATER_S),)) == STATES
     assert allowed(5, lives=()) == STATES
+
+
+def test_what_may_be_behind_readings_that_wait_for_utc_has_any_state():
+    """Few are stored at once."""
+    assert allowed(5, known=((2, LATER_S),), are_held_up=True) == STATES
+    assert allowed(5, known=((2, LATER_S),)) == {"bounded"}
+    assert allowed(5, known=((0, LATER_S),), are_held_up=True) == {"bounded"}
 
 
 def test_with_a_slow_disk_a_sample_may_be_older():

@@ -275,6 +275,21 @@ def test_a_file_that_is_put_back_gets_a_new_name(four):
     assert run(folder)[0] == 0
 
 
+def test_an_empty_file_that_jobs_do_not_read_again_is_not_told(tmp_path):
+    """A loss of power took a file that a job had left out, and the ingest used its number up."""
+    landing = Landing(tmp_path / "landing")
+    first = land(landing, 0)
+    landing._holding._lock.close()  # it is killed
+    landing = Landing(tmp_path / "landing")
+    land(landing, EACH)
+    landing.close()
+    nothing = first.with_name("part-00000002.parquet").relative_to(folder_of([first]))
+    marker = folder_of([first]) / LEFT_OUT_DIR / nothing
+    marker.parent.mkdir(parents=True)
+    marker.touch()
+    assert run(folder_of([first])) == (0, {"whole": True, "files": 3, "readings": 2 * EACH, "found": []})
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [

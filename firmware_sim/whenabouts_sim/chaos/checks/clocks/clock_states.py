@@ -23,10 +23,14 @@ UNITS = {"gap": "{readings}", "measure": "[ppm]"}  # a measure is a pair of a ga
 
 
 def broken_clock_states(
-    gateways: Sequence[GatewayPlan], sightings: Sequence[Sighting], landed: Landed, lives: Mapping[str, Spans]
+    gateways: Sequence[GatewayPlan],
+    sightings: Sequence[Sighting],
+    landed: Landed,
+    lives: Mapping[str, Spans],
+    are_held_up: bool = False,
 ) -> Iterator[str]:
     """Readings with a state that their clock did not have, or with another unit. lives: by reader, when its agent surely
-    could store.
+    could store. are_held_up: few readings may wait to be stored, so those that wait for UTC hold up later ones.
     """
     plans = {(one.site, one.name): one for one in gateways}
     seen = defaultdict[tuple[str, str | None], list[Sighting]](list)
@@ -38,21 +42,25 @@ def broken_clock_states(
         plan = plans.get((one.site, one.gateway))
         allowed = STATES
         if plan is not None and one.kind == "tag" and one.value != ENTER:
-            allowed = _allowed(plan, one, seen[one.stream, one.key], lives)
+            allowed = _allowed(plan, one, seen[one.stream, one.key], lives, are_held_up)
         if one.clock_state not in allowed:
             yield f"{one.stream} {one.key} says that its clock was {one.clock_state}, expected {_shown(allowed)}"
 
 
 def _allowed(
-    plan: GatewayPlan, one: LandedReading, sightings: Sequence[Sighting], lives: Mapping[str, Spans]
+    plan: GatewayPlan,
+    one: LandedReading,
+    sightings: Sequence[Sighting],
+    lives: Mapping[str, Spans],
+    are_held_up: bool,
 ) -> frozenset[str]:
     """The states at the sightings that the reading may be of."""
     readers = {name for name, _ in plan.readers}
     own = [x for x in sightings if x.reader in readers and one.t_min <= EPOCH_US + x.true_us <= one.t_max]
-    return frozenset().union(*(_states(plan, x.true_us, lives[x.reader]) for x in own)) if own else STATES
+    return frozenset().union(*(_states(plan, x.true_us, lives[x.reader], are_held_up) for x in own)) if own else STATES
 
 
-def _states(plan: GatewayPlan, at_us: int, lives: Spans) -> frozenset[str]:
+def _states(plan: GatewayPlan, at_us: int, lives: Spans, are_held_up: bool) -> frozenset[str]:
     """The states that a reading of this moment of the schedule may have."""
     waits_us = int(WAITS * (plan.threads_s + plan.disk_s) * SECOND_US)
     old_us, later_us = OLD_US + waits_us, LATER_US + 1000 * plan.poll_ms + waits_us
@@ -60,6 +68,8 @@ def _states(plan: GatewayPlan, at_us: int, lives: Spans) -> frozenset[str]:
     if not begun_us or at_us - begun_us[0] < old_us:
         return STATES
     known = [(begin, end) for begin, end, _ in plan.clock.known]
+    if are_held_up and not any(begin <= begun_us[0] and at_us < end for begin, end in known):
+        return STATES
     if any(begin <= at_us - old_us and at_us + later_us < end for begin, end in known):
         return frozenset({"bounded"})
     is_unknown = all(end <= at_us - old_us or at_us + later_us < begin for begin, end in known)

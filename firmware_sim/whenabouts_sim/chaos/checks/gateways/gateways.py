@@ -83,7 +83,7 @@ def broken_gateways(
         ("clocks", () if liars else broken_clocks(landed, rotten, schedule.sightings)),
         ("knowledge", broken_knowledge(landed, heard.states, schedule.sightings, liars, rotten)),
         ("knowledge", broken_reports(schedule, landed, lives, heard.links, end_us)),
-        ("clock states", broken_clock_states(plans, schedule.sightings, landed, lives)),
+        ("clock states", broken_clock_states(plans, schedule.sightings, landed, lives, bool(schedule.most_waiting))),
         ("derived", broken_derived(plans, landed, lives, rotten, ran)),
         ("states", broken_states(grouped, reported, landed, rotten)),
         ("visits", broken_visits(grouped, seen, reported, landed, lives, rotten, shut)),

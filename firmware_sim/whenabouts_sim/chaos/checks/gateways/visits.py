@@ -104,6 +104,8 @@ def _pauses(times: Sequence[int], reads: Sequence[LandedReading], shut: Spans = 
     was open for long enough in it.
     """
     stamps = [[one for one in reads if one.kind == "tag" and one.t_min <= at_us <= one.t_max] for at_us in times]
+    widest_us = max((one.t_max - one.t_min for one in reads), default=0)
+    shut = [(begin - UNSEEN_US - widest_us, end) for begin, end in shut]  # the last look before has a stamp, too
     for (one, before), (following, after) in pairwise(zip(times, stamps, strict=True)):
         ended_us, begun_us = max((x.t_max for x in before), default=0), min((x.t_min for x in after), default=0)
         if ended_us and any(end - begin > SURELY_US for begin, end in _without([(ended_us, begun_us)], shut)):
@@ -111,9 +113,9 @@ def _pauses(times: Sequence[int], reads: Sequence[LandedReading], shut: Spans = 
 
 
 def _without(spans: Spans, shut: Spans) -> Spans:
-    """The spans without those in which a port was shut, and what its agent may not have looked at before."""
+    """The spans without those in which a port was shut."""
     for begin, end in shut:
-        pieces = ((since, min(until, begin - UNSEEN_US)) for since, until in spans)
+        pieces = ((since, min(until, begin)) for since, until in spans)
         spans = [*pieces, *((max(since, end), until) for since, until in spans)]
     return spans
 
