@@ -37,6 +37,7 @@ from whenabouts_sim.chaos.checks.limits import left_at_the_end, left_in_agent, l
 from whenabouts_sim.chaos.checks.promises import broken_promises
 from whenabouts_sim.chaos.checks.results import read_told
 from whenabouts_sim.chaos.checks.rules.definition import broken_results
+from whenabouts_sim.chaos.checks.rules.handed import broken_handed
 from whenabouts_sim.chaos.checks.rules.kept import broken_kept, kept_of
 from whenabouts_sim.chaos.checks.rules.possibly import broken_possibilities
 from whenabouts_sim.chaos.checks.rules.result_rows import broken_rows
@@ -236,6 +237,10 @@ class _Run:
             is_whole = self.schedule.shards == 1 and not rotten and not vanished
             if is_whole:
                 self.outcome.broken += [Broken("lateness", x) for x in broken_lateness(one, told, landed, ends)]
+            if not rotten and not vanished:
+                self.outcome.broken += [
+                    Broken("job", x) for x in broken_handed(one, self._job.counts[one.name], landed)
+                ]
             kept = [kept_of(*said) for said in self._job.counts[one.name]]
             if is_whole:
                 after = [(x.batch, x.frontiers_us) for x in kept]

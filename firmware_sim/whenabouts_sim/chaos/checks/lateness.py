@@ -50,7 +50,7 @@ def steps_of(rule: Rule, landed: Landed, ends: Sequence[Ends]) -> list[Ends]:
 def _is_left_out(rule: Rule, one: LandedReading) -> bool:
     """True if a reading is not handed to the shards: no pair can hold it."""
     return isinstance(rule, CorrelateRule) and all(
-        _is_useless(rule, side, one) for side, stream in enumerate((rule.a, rule.b)) if _is_part(one, stream)
+        is_useless(rule, side, one) for side, stream in enumerate((rule.a, rule.b)) if _is_part(one, stream)
     )
 
 
@@ -172,13 +172,13 @@ def _of_pair(
     where it is told as unmatched.
     """
     frontier_us, side = frontiers[stream.name], int(stream == rule.b)
-    if _is_useless(rule, side, one) or frontier_us is None or one.t_max >= frontier_us:
+    if is_useless(rule, side, one) or frontier_us is None or one.t_max >= frontier_us:
         return None
     forgotten = horizons(rule, frontiers)
     return f"{'late' if forgotten is None or one.t_max >= forgotten[side] else 'expired'} {'ab'[side]}"
 
 
-def _is_useless(rule: CorrelateRule, side: int, one: LandedReading) -> bool:
+def is_useless(rule: CorrelateRule, side: int, one: LandedReading) -> bool:
     """True if no pair can hold a reading, nor is it looked at to be told as unmatched."""
     return one.t_max - one.t_min > useful_us(rule) and (side == 1 or rule.kind == "inner")
 
@@ -187,7 +187,7 @@ def _frontiers(rule: CepRule | CorrelateRule, stream: Stream, landed: Landed, en
     """The frontier of a stream during each micro-batch. A gateway feeds it by readings that can be in a result."""
     mine = [one for one in landed.readings if feeds(one, stream)]
     if isinstance(rule, CorrelateRule):
-        mine = [one for one in mine if not _is_useless(rule, int(stream == rule.b), one)]
+        mine = [one for one in mine if not is_useless(rule, int(stream == rule.b), one)]
     found, value = list[int | None](), None
     for batch in range(len(ends)):
         upto, effective = (ends[batch - 1] if batch else {}), effective_at(ends[:batch])
