@@ -153,7 +153,10 @@ class _Run:
             rule(one.name, one.distance_ms, one.percent, one.delay_ms, one.gateways, one.form) for one in schedule.rules
         ]
         jobs = Machine(JOBS, self._disks.add(JOBS), self._loop.now_ns)
-        self._job = Job(rules, folder, jobs, self._loop, schedule.trigger_s, schedule.shards, self._tell)
+        self._meanwhile = Random(f"meanwhile/{schedule.seed}")
+        self._job = Job(
+            rules, folder, jobs, self._loop, schedule.trigger_s, schedule.shards, self._tell, self._ingests_flush
+        )
         self._job.start()
         for plan in self.schedule.gateways:
             disk = self._disks.add(f"{plan.site}-{plan.name}")
@@ -271,6 +274,11 @@ class _Run:
         """
         needs_more = isinstance(rule, CepRule) and (rule.count is not None or not rule.pattern.per_key)
         return bool(rotten and needs_more) or (needs_states(rule) and bool(rotten or self.schedule.lying_member))
+
+    def _ingests_flush(self) -> None:
+        if self._meanwhile.random() < self.schedule.interrupts:
+            for ingest in self._ingests.values():
+                ingest.flush_meanwhile()
 
     def _watch_limits(self) -> None:
         """Look at the queues of all agents now and again; each limit that is passed is told once."""

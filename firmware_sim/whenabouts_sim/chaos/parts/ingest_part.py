@@ -4,7 +4,9 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from unittest.mock import patch
 
+from whenabouts_cloud.ingest import service as service_module
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.holding import LandingError
 from whenabouts_cloud.ingest.landing_writer import Landing
@@ -16,6 +18,7 @@ from whenabouts_cloud.landing.store import Store
 from whenabouts_edge.events import set_within
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine, Process
+from whenabouts_sim.chaos.machine.running import Killed
 from whenabouts_sim.chaos.network.broker_model import Broker
 from whenabouts_sim.chaos.network.ingest_source import IngestSource
 from whenabouts_sim.chaos.parts.part import Part
@@ -39,6 +42,25 @@ class Ingest(Part):
         self.bridge: Bridge | None = None
         self.session = ""
         self.is_damaged = self.is_checked = self._stopping = False
+        self._service: IngestService | None = None
+        self._error: Exception | None = None  # of what it did while another program ran
+
+    def flush_meanwhile(self) -> None:
+        """Land what it has taken, in the middle of what another program does."""
+        process, service = self.process, self._service
+        if process is None or not process.alive or service is None or self._error is not None:
+            return
+
+        def flush() -> None:
+            try:
+                service.turn()
+            except Killed:
+                pass
+            except Exception as error:
+                self._error = error
+
+        with patch.object(service_module, "FLUSH_S", 0.0):
+            process.context.run(flush)
 
     def _opened(self) -> tuple[Landing, Bridge]:
         landing = Landing(Store.at(self.folder))
@@ -68,10 +90,13 @@ class Ingest(Part):
         source = IngestSource(self._broker, process, self.session, self.sites, self.is_next)
         service = IngestService(source, bridge, "broker")
         service.connect()
-        self._stopping = False
+        self._service, self._error, self._stopping = service, None, False
         while not self._stopping:
+            if self._error is not None:
+                raise self._error
             await asyncio.sleep(process.delay_s(disk=True))
             await set_within(source.arrived, FLUSH_S if service.turn() else RETRY_S)
+        self._service = None
         service.stop()
         service.run(lambda: None, 0.0)  # which flushes and closes
         landing.close()

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from whenabouts_cloud.jobs.output.checkpoint import check_checkpoint
 from whenabouts_cloud.jobs.output.left_out import DamagedInputError
@@ -11,9 +13,11 @@ from whenabouts_cloud.jobs.output.output_place import Output
 from whenabouts_cloud.jobs.output.sink import claim
 from whenabouts_cloud.jobs.streaming import start_query
 from whenabouts_cloud.jobs.work import QueryOptions
+from whenabouts_cloud.landing.store import Entry, Store
 from whenabouts_cloud.rules.model import Rule
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine, Process
+from whenabouts_sim.chaos.machine.running import running
 from whenabouts_sim.chaos.parts.job_rules import engine_of
 from whenabouts_sim.chaos.parts.landing_files import Ends, FileId, ends_of, written_between
 from whenabouts_sim.chaos.parts.micro_batches import Query, Spark
@@ -23,14 +27,16 @@ from whenabouts_sim.chaos.parts.part import Part
 class Job(Part):
     """A job. ends: how far each of its queries has read the landing. counts: by rule what its shards said, with the number
     of the micro-batch. read: by rule the files that it has read, with the times at which they were written.
+    meanwhile: called after it has listed a folder of the landing: others may write between two listings.
     """
 
     def __init__(
         self, rules: Sequence[Rule], landing: Path, machine: Machine, loop: VirtualLoop, trigger_s: float, shards: int,
-        told: Callable[[str], None],
+        told: Callable[[str], None], meanwhile: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         super().__init__("job", machine, loop, told)
         self.rules, self._landing, self._trigger_s, self._shards = rules, landing, trigger_s, shards
+        self._meanwhile = meanwhile
         self.out = machine.disk.root / "results"
         self.ends: list[Ends] = []
         self.counts: dict[str, list[tuple[int, dict[str, Any]]]] = {rule.name: [] for rule in rules}
@@ -45,13 +51,24 @@ class Job(Part):
         while True:
             for number, query in enumerate(queries):
                 try:
-                    query.run_next()
+                    with self._interrupted():
+                        query.run_next()
                 except (
                     DamagedInputError
                 ):  # it is on the list of what is left out now; the driver starts the query again
                     queries[number] = self._query(self.rules[number])
             self.ends = [ends_of(query.end) for query in queries]
             await asyncio.sleep(self._trigger_s)
+
+    def _interrupted(self) -> AbstractContextManager[object]:
+        def entries(store: Store, folder: str = "") -> list[Entry]:
+            found = list_entries(store, folder)
+            if running() is self.process:
+                self._meanwhile()
+            return found
+
+        list_entries = Store.entries
+        return patch.object(Store, "entries", entries)
 
     def _stop(self) -> None:
         """Spark ends its queries as a kill does."""

@@ -8,7 +8,7 @@ from whenabouts_sim.world.world import SECOND_US
 
 PART_ENDED, PART_FAILED, PART_REFUSED, PART_UNPLUGGED = 0.2, 0.2, 0.15, 0.15  # of schedules
 PART_OUTAGE = 0.3  # of schedules in which a badge lies long enough
-PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED, PART_SET_BACK = 0.15, 0.2, 0.15, 0.12  # of schedules
+PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED, PART_SET_BACK = 0.15, 0.2, 0.15, 0.15  # of schedules
 PART_NAMES_LOST = 0.25  # of schedules
 PART_MERGED_ROT = 0.4  # of runs that merge: with damage to a file, perhaps to what they wrote
 PART_UNREAD = (
@@ -113,12 +113,14 @@ def _names_lost(chance: Random, active_us: int) -> Iterator[Fault]:
 
 
 def _set_back(chance: Random, active_us: int) -> Iterator[Fault]:
-    """The clock of the ingests is set back for a while, often behind the hour that has begun; some are killed meanwhile."""
+    """The clock of the ingests is set back for a while, often behind the hour that has begun; some start again meanwhile."""
     if chance.random() < PART_SET_BACK:
-        at_us = chance.choice((chance.randint(0, active_us), HOUR_US + chance.randint(50, 600) * 1000))
-        yield Fault("clock_back", at_us, chance.randint(100, 4000) * 1000, CLOUD, chance.choice((50, 1000, 3500)))
-        if chance.random() < 0.5:
-            yield Fault("kill", at_us + chance.randint(1, 500) * 1000, chance.randint(1, 300) * 1000, CLOUD)
+        begun_us = HOUR_US + chance.randint(50, 1200) * 1000
+        at_us = chance.choice((chance.randint(0, active_us), begun_us, begun_us))
+        yield Fault("clock_back", at_us, chance.randint(500, 4000) * 1000, CLOUD, chance.choice((50, 1000, 3500)))
+        if chance.random() < 0.7:
+            kind = chance.choice(("kill", "end"))
+            yield Fault(kind, at_us + chance.randint(1, 500) * 1000, chance.randint(1, 300) * 1000, CLOUD)
 
 
 def _repairs(chance: Random, ingests: Sequence[str], active_us: int) -> Iterator[Fault]:

@@ -63,7 +63,8 @@ class Schedule:
     for the usual number, which no schedule reaches. snapshot_every: files between snapshots of an ingest's ledger,
     most_in_batch: readings of a message, message_bytes: its length, most_waiting: readings between ports and spool,
     few_rows: results of a task that are merged with those of others; 0 in the same way. lying_member: the site of a member
-    of the group that lies, "" if there is none.
+    of the group that lies, "" if there is none. interrupts: part of the listings of a folder by a job after which ingests
+    write at once.
     """
 
     seed: int
@@ -84,6 +85,7 @@ class Schedule:
     most_waiting: int = 0
     few_rows: int = 0
     lying_member: str = ""
+    interrupts: float = 0.0
 
     @property
     def has_owners(self) -> bool:
@@ -171,7 +173,7 @@ def draw(seed: int) -> Schedule:
         seed, gateways, sightings, faults, tuple(range(len(faults))), active_us, rules, trigger_s, shards, ingests, liar,
         small.choice((0, 0, 0, 5)), small.choice((0, 2, 5)), Random(f"batch/{seed}").choice((0, 0, 0, 3)),
         limits.choice((0, 0, 0, 1500)), 0 if ends else limits.choice((0, 0, 0, 20)),
-        Random(f"few/{seed}").choice((0, 0, 0, 2)), lying,
+        Random(f"few/{seed}").choice((0, 0, 0, 2)), lying, Random(f"interrupts/{seed}").choice((0, 0, 0, 0.1, 0.5)),
     )  # fmt: skip
 
 
