@@ -1,16 +1,18 @@
 """What gateways have beside readers: names, small spools, damaged lines, rules of their own, and long times without UTC."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from random import Random
 
 from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan
+from whenabouts_sim.chaos.parts.job_rules import PLACES
 from whenabouts_sim.chaos.parts.rule_form import Near, Sending
 from whenabouts_sim.chaos.schedule.fault import Fault
 from whenabouts_sim.readers.faults import Faults
-from whenabouts_sim.world.world import SECOND_US
+from whenabouts_sim.world.world import SECOND_US, Sighting
 
 DAMAGE = Faults(split=100, noise=100, flipped=60, head_lost=40, glued=40)
+SECOND_READER = "-c"  # behind the name of a reader: another one of its stream, on another gateway
 PART_RULES = 0.7  # of gateways with both streams of their own rule
 PART_SENT = 0.4  # of those, unless the broker forgets what it retains: with rules that they are sent
 PART_DAMAGED = 0.1  # of gateways: with bytes that are damaged on the wire
@@ -87,6 +89,25 @@ def _near(chance: Random, sides: Random) -> Near:
     """Limits that are the same before and after, or not."""
     distance_ms, percent = chance.choice((300, 1000, 2000)), chance.choice((10, 50, 100))
     return Near(sides.choice((-distance_ms, -distance_ms, 0, -distance_ms // 4)), distance_ms, percent)
+
+
+def with_second_readers(
+    chance: Random, gateways: tuple[GatewayPlan, ...], sightings: Iterable[Sighting], late: GatewayPlan
+) -> tuple[tuple[GatewayPlan, ...], tuple[Sighting, ...]]:
+    """The gateways with one more reader for each stream of matches, so that the late one and another feed it; and what is
+    seen, in part by those.
+    """
+    added: dict[GatewayPlan, list[tuple[str, str]]] = {one: [] for one in gateways}
+    for place in PLACES:
+        has_it = any(reader == place for reader, _ in late.readers)
+        owner = chance.choice([one for one in gateways if one is not late]) if has_it else late
+        added[owner].append((f"{place}{SECOND_READER}", f"{place}/tags"))
+    seen = tuple(
+        replace(one, reader=one.reader + SECOND_READER) if one.reader in PLACES and chance.random() < 0.5 else one
+        for one in sightings
+    )
+    plans = tuple(replace(one, readers=(*one.readers, *added[one])) for one in gateways)
+    return plans, tuple(sorted(seen))
 
 
 def without_utc(

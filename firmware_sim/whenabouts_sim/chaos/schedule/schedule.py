@@ -19,6 +19,7 @@ from whenabouts_sim.chaos.schedule.gateway_forms import (
     with_damage,
     with_names,
     with_rules,
+    with_second_readers,
     with_sent_rules,
     with_small_spools,
     without_utc,
@@ -37,6 +38,7 @@ DRIFT_PPM = 50  # the most that the product assumes
 PART_GROUPED, PART_LYING = 0.3, 0.25  # of schedules: with a group of gateways, with a liar
 PART_LYING_MEMBER = 0.3  # of groups
 PART_OFTEN = 0.3  # of schedules: jobs with many small micro-batches
+PART_HASTY, HASTY_MS = 0.2, 50  # of schedules: with rules that hardly wait, and a gateway that comes late
 PART_LONG = 0.1  # of schedules: three times as long
 
 
@@ -140,7 +142,15 @@ def draw(seed: int) -> Schedule:
     faults += tuple(more_faults(seed, hosts, [one.name for one in ingests], active_us))
     faults += restarts
     faults += tuple(outages(Random(f"outage/{seed}"), _stays(gateways, sightings)))
-    rules = with_forms(Random(f"forms/{seed}"), _rules(chance, gateways))
+    rules = _rules(chance, gateways)
+    hasty = Random(f"hasty/{seed}")
+    if len(gateways) > 1 and hasty.random() < PART_HASTY:
+        rules = tuple(replace(one, delay_ms=HASTY_MS) for one in rules)
+        late = hasty.choice(gateways)
+        at_us, length_us = hasty.randint(0, active_us // 2), hasty.randint(1500, 3500) * 1000
+        faults += (Fault("unreachable", at_us, length_us, f"{late.site}/{late.name}"),)
+        gateways, sightings = with_second_readers(hasty, gateways, sightings, late)
+    rules = with_forms(Random(f"forms/{seed}"), rules)
     rules = with_impatience(Random(f"impatient/{seed}"), rules)
     rules = with_options(Random(f"options/{seed}"), rules)
     rules = with_causal_order(Random(f"causal/{seed}"), rules) if gateways[0].group else rules

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from whenabouts_protocol.group_state import HEARTBEAT, KIND, PROCESS, VIEW
-from whenabouts_sim.chaos.checks.landed import ENTER, Landed, LandedReading
+from whenabouts_sim.chaos.checks.landed import ENTER, Id, Landed, LandedReading
 from whenabouts_sim.chaos.parts.gateway_part import badge_key, badge_of
 from whenabouts_sim.chaos.parts.job_rules import STATE
 from whenabouts_sim.chaos.schedule.schedule import stream_of
@@ -39,10 +39,13 @@ States = Mapping[tuple[int, int, int], _State]
 
 
 def broken_clocks(
-    landed: Landed, rotten: Collection[tuple[str, ...]] = (), sightings: Sequence[Sighting] = ()
+    landed: Landed,
+    rotten: Collection[tuple[str, ...]] = (),
+    sightings: Sequence[Sighting] = (),
+    begins: Mapping[Id, int] = {},
 ) -> Iterator[str]:
     """Readings that know of a state of another member which began after them. rotten: gateways that may have lost what told
-    their views.
+    their views. begins: of some states the latest moment at which they began.
     """
     seen = defaultdict[tuple[str, str | None], list[int]](list)
     for sighting in sightings:
@@ -67,7 +70,7 @@ def broken_clocks(
         else:
             possible = places[*_start(one), len(one.vclock or ())]
         times = seen[one.stream, one.key] if one.kind == "tag" and one.value != ENTER else []
-        ended_us = max(_within(one, times), default=one.t_max)
+        ended_us = max(_within(one, times), default=begins.get(one.identity, one.t_max))
         found = [_known_too_early(one, ended_us, place, states) for place in sorted(possible)]
         if found and all(found):
             yield found[0]

@@ -10,7 +10,7 @@ from whenabouts_sim.chaos.checks.gateways.closed_ports import broken_closed_port
 from whenabouts_sim.chaos.checks.gateways.derived import broken_derived
 from whenabouts_sim.chaos.checks.gateways.ports import broken_ports, shut_spans
 from whenabouts_sim.chaos.checks.gateways.rules_in_force import in_force
-from whenabouts_sim.chaos.checks.gateways.states import broken_states
+from whenabouts_sim.chaos.checks.gateways.states import broken_states, latest_begins
 from whenabouts_sim.chaos.checks.gateways.visits import broken_visits
 from whenabouts_sim.chaos.checks.landed import Landed
 from whenabouts_sim.chaos.checks.laws import Broken
@@ -77,10 +77,11 @@ def broken_gateways(
     seen = [one for one in schedule.sightings if (one.reader, one.number) not in damaged]
     plans, grouped = schedule.gateways, [(one.site, one.name) for one in schedule.gateways if one.group]
     ran = {name: in_force(one.plan, one.lives, heard.rules) for name, one in gateways.items()}
+    begins = dict(latest_begins(grouped, reported, landed))
     liars = frozenset({lying_member.NAME} if schedule.lying_member else ())
     for law, texts in (
         # Who is lied to may know too much of others, if not by far.
-        ("clocks", () if liars else broken_clocks(landed, rotten, schedule.sightings)),
+        ("clocks", () if liars else broken_clocks(landed, rotten, schedule.sightings, begins)),
         ("knowledge", broken_knowledge(landed, heard.states, schedule.sightings, liars, rotten)),
         ("knowledge", broken_reports(schedule, landed, lives, heard.links, end_us)),
         ("clock states", broken_clock_states(plans, schedule.sightings, landed, lives, bool(schedule.most_waiting))),

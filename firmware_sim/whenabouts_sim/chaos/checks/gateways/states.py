@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from whenabouts_protocol.group_state import HEARTBEAT, KIND, PROCESS, VIEW
 from whenabouts_sim.chaos.checks.gateways.visits import LEAVE_US, SURELY_US, ends_of
-from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
+from whenabouts_sim.chaos.checks.landed import Id, Landed, LandedReading
 from whenabouts_sim.chaos.parts.gateway_part import badge_of
 from whenabouts_sim.chaos.parts.job_rules import STATE, state_stream
 from whenabouts_sim.world.clocks import EPOCH_US
@@ -34,13 +34,37 @@ def broken_states(
         if (site, gateway) in rotten:
             continue
         ends = ends_of(sorted(EPOCH_US + one.true_us for one in reported if one.reader == badge_of(gateway)))
-        own = [one for one in landed.readings if (one.site, one.gateway) == (site, gateway)]
-        for before, after in pairwise(sorted(_states(own, gateway))):
-            follows = before[:2] == (after[0], after[1] - 1)
-            if follows and before[3] is True and after[3] is False:
-                one = after[2]
-                if not any(one.t_min - SLEWED_US <= end_us + LEAVE_US <= one.t_max + SLEWED_US for end_us in ends):
-                    yield f"the state {one.identity} in [{one.t_min}, {one.t_max}] begins when no badge had left"
+        for one, is_there in changes(site, gateway, landed):
+            moments = (end_us + LEAVE_US for end_us in ends)
+            if not is_there and not any(one.t_min - SLEWED_US <= at_us <= one.t_max + SLEWED_US for at_us in moments):
+                yield f"the state {one.identity} in [{one.t_min}, {one.t_max}] begins when no badge had left"
+
+
+def latest_begins(
+    gateways: Sequence[tuple[str, str]], reported: Sequence[Sighting], landed: Landed
+) -> Iterator[tuple[Id, int]]:
+    """The latest moments at which changes of presence happened, by what readers could tell, with the states' identities.
+
+    A badge comes with a sighting that follows a pause, and has left LEAVE_MS after one before a pause.
+    """
+    for site, gateway in gateways:
+        times = sorted(EPOCH_US + one.true_us for one in reported if one.reader == badge_of(gateway))
+        came = [following for one, following in pairwise(times) if following - one > LEAVE_US]
+        left = [one + LEAVE_US + SLEWED_US for one in ends_of(times)]
+        for one, is_there in changes(site, gateway, landed):
+            moments = came if is_there else left
+            within = [at_us for at_us in moments if one.t_min <= at_us <= one.t_max]
+            if within:
+                yield one.identity, max(within)
+
+
+def changes(site: str, gateway: str, landed: Landed) -> Iterator[tuple[LandedReading, bool]]:
+    """The states of a gateway in which its badge has come or left since the state before, and whether it has come."""
+    own = [one for one in landed.readings if (one.site, one.gateway) == (site, gateway)]
+    for before, after in pairwise(sorted(_states(own, gateway))):
+        follows = before[:2] == (after[0], after[1] - 1)
+        if follows and None not in (before[3], after[3]) and before[3] is not after[3]:
+            yield after[2], bool(after[3])
 
 
 def _states(readings: Sequence[LandedReading], gateway: str) -> Iterator[State]:
