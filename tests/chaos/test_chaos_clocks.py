@@ -86,3 +86,11 @@ def test_what_truly_happened_decides_where_stamps_leave_it_open():
     assert broken(came, 100, 130) == 0
     assert broken(went, 109, 110) == 0
     assert broken(went, 99, 110) == 1
+
+
+def test_a_state_whose_begin_is_known_knows_of_none_that_began_after_it():
+    """Though its stamp ends later."""
+    begun, own = state(1, (0, 3), 100, 120), state(0, (5, 3), 90, 130)
+    assert list(broken_clocks(Landed([begun, own], []))) == []
+    assert len(list(broken_clocks(Landed([begun, own], []), begins={own.identity: 99}))) == 1
+    assert list(broken_clocks(Landed([begun, own], []), begins={own.identity: 100})) == []

@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from whenabouts_cloud.durable import sync
 from whenabouts_edge.clock.pace import PacedClock
 from whenabouts_protocol import Ack, encode_ack
 from whenabouts_sim.chaos.disturbances import Disturbances
@@ -114,6 +115,25 @@ def test_a_process_is_killed_before_the_write_that_was_drawn(world):
     passing(world, 0.1)
     assert not process.alive
     assert [one.name for one in process.machine.disk.root.iterdir()] == ["a"]
+
+
+def test_a_process_is_killed_before_the_sync_of_a_folder_that_was_drawn(world):
+    """Syncs of files are not counted, and what it has done before is there."""
+    process = Process("one", machine(world), world[0])
+    process.syncs_left = 1
+    folder, done = process.machine.disk.root, []
+
+    async def work() -> None:
+        for name in ("a", "b", "c"):
+            (folder / name).write_bytes(b"x")
+            sync(folder / name)
+            sync(folder)
+            done.append(name)
+
+    process.start(work)
+    passing(world, 0.1)
+    assert (process.alive, done) == (False, ["a"])
+    assert sorted(one.name for one in folder.iterdir()) == ["a", "b"]
 
 
 def test_a_wrong_clock_never_lies_about_its_bound(world):

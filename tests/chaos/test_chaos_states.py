@@ -3,7 +3,7 @@
 import json
 
 from whenabouts_protocol.group_state import attrs_of
-from whenabouts_sim.chaos.checks.gateways.states import broken_states
+from whenabouts_sim.chaos.checks.gateways.states import broken_states, latest_begins
 from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
 from whenabouts_sim.chaos.parts.gateway_part import LEAVE_MS
 from whenabouts_sim.chaos.parts.job_rules import STATE
@@ -47,3 +47,17 @@ def test_only_a_change_within_a_view_is_judged():
     assert broken(THERE, state(2, 9000, 9010, present=None)) == []
     assert broken(THERE, wrong, rotten={("hall", "gw-1")}) == []
     assert len(broken(THERE, wrong)) == 1
+
+
+def begins(*states):
+    found = latest_begins([("hall", "gw-1")], SEEN, Landed([*states], []))
+    return {identity[-1]: (us - EPOCH_US) / MS for identity, us in found}
+
+
+def test_a_presence_begins_with_the_sighting_after_a_pause_and_ends_a_while_after_the_last():
+    """Of several moments in a stamp the latest counts; a stamp around none, and a first state, tell nothing."""
+    gone = state(2, LEFT_MS - 10, LEFT_MS + 100, present=False)
+    assert begins(THERE, gone, state(3, 4900, 5100, present=True)) == {2: LEFT_MS + LEAVE_MS / 5, 3: 5000}
+    assert begins(THERE, gone._replace(t_max=EPOCH_US + LEFT_MS * MS)) == {2: LEFT_MS + LEAVE_MS / 5}
+    assert begins(state(1, 1, 2, present=False), state(2, 2010, 2130, present=True)) == {}
+    assert begins(state(3, 4900, 5100, present=True)) == {}

@@ -91,6 +91,19 @@ def _near(chance: Random, sides: Random) -> Near:
     return Near(sides.choice((-distance_ms, -distance_ms, 0, -distance_ms // 4)), distance_ms, percent)
 
 
+def with_extreme_errors(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
+    """The gateways, half of them with clocks that are wrong by as much as they claim."""
+    return tuple(
+        replace(
+            one,
+            clock=replace(one.clock, errors=tuple((at, 1000 if part > 0 else -1000) for at, part in one.clock.errors)),
+        )
+        if chance.random() < 0.5
+        else one
+        for one in gateways
+    )
+
+
 def with_second_readers(
     chance: Random, gateways: tuple[GatewayPlan, ...], sightings: Iterable[Sighting], late: GatewayPlan
 ) -> tuple[tuple[GatewayPlan, ...], tuple[Sighting, ...]]:

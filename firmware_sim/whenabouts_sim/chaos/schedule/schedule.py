@@ -17,6 +17,7 @@ from whenabouts_sim.chaos.schedule.fault import CLOUD, SECOND, Fault, draw_fault
 from whenabouts_sim.chaos.schedule.forms import with_forms, with_impatience, with_returning_goods
 from whenabouts_sim.chaos.schedule.gateway_forms import (
     with_damage,
+    with_extreme_errors,
     with_names,
     with_rules,
     with_second_readers,
@@ -135,6 +136,7 @@ def draw(seed: int) -> Schedule:
         gateways, sightings = grouped, _with_badges(chance, grouped, sightings, active_us)
     else:
         gateways = with_names(Random(f"names/{seed}"), gateways)
+    gateways = with_extreme_errors(Random(f"errors/{seed}"), gateways)
     gateways, restarts = without_utc(Random(f"without utc/{seed}"), gateways, active_us)
     ingests = _begun(Random(f"begin/{seed}"), chance.choice((ALONE, ALONE, TWO)))
     hosts = [f"{one.site}/{one.name}" for one in gateways]

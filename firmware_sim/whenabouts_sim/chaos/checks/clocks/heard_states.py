@@ -15,7 +15,7 @@ from whenabouts_edge.group.peers import MAX_JUMP, MAX_STATES
 from whenabouts_protocol import WireError, decode_batch, parse_topic
 from whenabouts_protocol.group_state import HEARTBEAT, KIND, PROCESS, VIEW, LocalState, state_of
 from whenabouts_protocol.messages.compiled_rule import DERIVED_PREFIX
-from whenabouts_sim.chaos.checks.landed import ENTER, Landed, LandedReading
+from whenabouts_sim.chaos.checks.landed import ENTER, Id, Landed, LandedReading
 from whenabouts_sim.chaos.network.overheard import Arrived
 from whenabouts_sim.chaos.schedule.schedule import stream_of
 from whenabouts_sim.world.clocks import EPOCH_US
@@ -43,9 +43,11 @@ def broken_knowledge(
     sightings: Sequence[Sighting] = (),
     liars: frozenset[str] = frozenset(),
     rotten: Collection[tuple[str, ...]] = (),
+    begins: Mapping[Id, int] = {},
 ) -> Iterator[str]:
     """Readings that do not know what had arrived before them, or know what had not. liars: names of gateways of which
-    nothing must be believed. rotten: gateways that may have lost what told their views.
+    nothing must be believed. rotten: gateways that may have lost what told their views. begins: of some states the latest
+    moment at which they began.
     """
     seen = defaultdict[tuple[str, str | None], list[int]](list)
     for sighting in sightings:
@@ -75,7 +77,8 @@ def broken_knowledge(
             possible = {(attrs[VIEW], attrs[PROCESS])}
             is_first = not attrs.get(HEARTBEAT) and not one.vclock[attrs[PROCESS]]
         times = seen[one.stream, one.key] if one.kind == "tag" and one.value != ENTER else []
-        happened_us = max((at_us for at_us in times if one.t_min <= at_us <= one.t_max), default=one.t_max)
+        latest_us = begins.get(one.identity, one.t_max)
+        happened_us = max((at_us for at_us in times if one.t_min <= at_us <= one.t_max), default=latest_us)
         found = [
             (is_told and _counts_unbegun(one, own, begun[one.site, one.gateway, view]))
             or _unlike(one, own, known.get((one.site, one.gateway, view), []), happened_us, is_first)

@@ -82,7 +82,7 @@ def broken_gateways(
     for law, texts in (
         # Who is lied to may know too much of others, if not by far.
         ("clocks", () if liars else broken_clocks(landed, rotten, schedule.sightings, begins)),
-        ("knowledge", broken_knowledge(landed, heard.states, schedule.sightings, liars, rotten)),
+        ("knowledge", broken_knowledge(landed, heard.states, schedule.sightings, liars, rotten, begins)),
         ("knowledge", broken_reports(schedule, landed, lives, heard.links, end_us)),
         ("clock states", broken_clock_states(plans, schedule.sightings, landed, lives, bool(schedule.most_waiting))),
         ("derived", broken_derived(plans, landed, lives, rotten, ran)),

@@ -50,10 +50,10 @@ def latest_begins(
     for site, gateway in gateways:
         times = sorted(EPOCH_US + one.true_us for one in reported if one.reader == badge_of(gateway))
         came = [following for one, following in pairwise(times) if following - one > LEAVE_US]
-        left = [one + LEAVE_US + SLEWED_US for one in ends_of(times)]
+        left = [one + LEAVE_US for one in ends_of(times)]
         for one, is_there in changes(site, gateway, landed):
-            moments = came if is_there else left
-            within = [at_us for at_us in moments if one.t_min <= at_us <= one.t_max]
+            moments, unsure_us = (came, 0) if is_there else (left, SLEWED_US)
+            within = [us + unsure_us for us in moments if one.t_min - unsure_us <= us <= one.t_max + unsure_us]
             if within:
                 yield one.identity, max(within)
 
