@@ -49,6 +49,13 @@ def test_only_a_change_within_a_view_is_judged():
     assert len(broken(THERE, wrong)) == 1
 
 
+def test_no_two_states_of_a_gateway_have_a_number_in_a_view():
+    """Heartbeats repeat that of the last state."""
+    assert broken(THERE, THERE._replace(seq=8, attrs=state(1, 0, 0, present=None).attrs)) == []
+    [text] = broken(THERE, THERE._replace(seq=8))
+    assert text == "2 states of hall/gw-1 have the number 1 in view 7"
+
+
 def begins(*states):
     found = latest_begins([("hall", "gw-1")], SEEN, Landed([*states], []))
     return {identity[-1]: (us - EPOCH_US) / MS for identity, us in found}

@@ -254,8 +254,9 @@ class _Run:
             ):  # copies of readings wait for states
                 self.outcome.broken += [Broken("kept", x) for x in broken_kept(one, kept, landed, all_ends)]
             whole = landed.without(landed.damaged)
-            all_told, told = told, told.among(whole.readings) if rotten else told
-            self.outcome.broken += [Broken("columns", x) for x in broken_rows(one, all_told, landed)]
+            # A micro-batch may be repeated when its file has been repaired: what it had told is told of the copies, too.
+            told = told.among(whole.readings) if rotten else told
+            self.outcome.broken += [Broken("columns", x) for x in broken_rows(one, told, whole)]
             if not self._is_unknown(one, rotten):
                 self.outcome.broken += [Broken("results", x) for x in broken_results(one, told, whole, complete_us)]
             # Who is lied to may know too much of others: then verdicts are those of the clocks, not of the world.

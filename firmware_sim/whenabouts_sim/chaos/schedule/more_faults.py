@@ -10,6 +10,7 @@ PART_ENDED, PART_FAILED, PART_REFUSED, PART_UNPLUGGED = 0.2, 0.2, 0.15, 0.15  # 
 PART_OUTAGE = 0.3  # of schedules in which a badge lies long enough
 PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED, PART_SET_BACK = 0.15, 0.2, 0.15, 0.15  # of schedules
 PART_NAMES_LOST = 0.25  # of schedules
+PART_LEAVES = 0.7  # of groups of three or more
 PART_MERGED_ROT = 0.4  # of runs that merge: with damage to a file, perhaps to what they wrote
 PART_UNREAD = (
     0.4  # of schedules that merge: with a job that was killed in a micro-batch before, and repeats it afterwards
@@ -63,6 +64,16 @@ def outages(chance: Random, stays: Sequence[tuple[str, int]]) -> Iterator[Fault]
     if stays and chance.random() < PART_OUTAGE:
         gateway, at_us = chance.choice(stays)
         yield Fault("unplugged", at_us, chance.choice((1_000, 100_000)), gateway, ALL_READERS)
+
+
+def leaves(chance: Random, members: Sequence[str], active_us: int) -> Iterator[Fault]:
+    """A member of a group of three or more that joins when the others are a group, and leaves it in order."""
+    if len(members) > 2 and chance.random() < PART_LEAVES:
+        late, joins_us = chance.choice(members), chance.randint(1500, 2000) * 1000
+        yield Fault("kill", 1000, joins_us, late)
+        for _ in range(chance.choice((1, 1, 2))):
+            ends_us = joins_us + chance.randint(1000, max(1500, (active_us - joins_us) // 1000)) * 1000
+            yield Fault("end", ends_us, chance.randint(1500, 3000) * 1000, late)
 
 
 def _compactions(chance: Random, ingests: Sequence[str]) -> Iterator[Fault]:

@@ -26,7 +26,7 @@ from whenabouts_sim.chaos.schedule.gateway_forms import (
     without_utc,
 )
 from whenabouts_sim.chaos.schedule.match_forms import with_causal_order, with_conditions, with_options, with_shapes
-from whenabouts_sim.chaos.schedule.more_faults import more_faults, outages
+from whenabouts_sim.chaos.schedule.more_faults import leaves, more_faults, outages
 from whenabouts_sim.chaos.schedule.stream_forms import with_owners
 from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, Sighting
 
@@ -143,6 +143,7 @@ def draw(seed: int) -> Schedule:
     faults = draw_faults(chance, hosts, [one.name for one in ingests], active_us)
     faults += tuple(more_faults(seed, hosts, [one.name for one in ingests], active_us))
     faults += restarts
+    faults += tuple(leaves(Random(f"leaves/{seed}"), hosts, active_us)) if gateways[0].group else ()
     faults += tuple(outages(Random(f"outage/{seed}"), _stays(gateways, sightings)))
     rules = _rules(chance, gateways)
     hasty = Random(f"hasty/{seed}")

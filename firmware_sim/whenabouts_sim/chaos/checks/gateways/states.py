@@ -1,10 +1,12 @@
-"""The law of local states: the stamp of a state in which a badge has left holds the moment at which it had.
+"""The laws of local states: each has a number of its own in its view, and one in which a badge has left a stamp that holds
+the moment at which it had.
 
 A badge has left LEAVE_MS after its last read. First states of a view begin where their gateway is certain, and have no
 such moment.
 """
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
@@ -27,12 +29,16 @@ def broken_states(
     landed: Landed,
     rotten: Collection[tuple[str, ...]],
 ) -> Iterator[str]:
-    """States that end a presence at another time. gateways: site and name, each with a badge on a reader of its own.
-    reported: what readers could tell. rotten: gateways that may have forgotten what they sent.
+    """States with one number in a view, and those that end a presence at another time. gateways: site and name, each with a
+    badge on a reader of its own. reported: what readers could tell. rotten: gateways that may have forgotten what they sent.
     """
     for site, gateway in gateways:
         if (site, gateway) in rotten:
             continue
+        own = [one for one in landed.readings if (one.site, one.gateway) == (site, gateway)]
+        for (view, number), count in Counter(one[:2] for one in _states(own, gateway)).items():
+            if count > 1:
+                yield f"{count} states of {site}/{gateway} have the number {number} in view {view}"
         ends = ends_of(sorted(EPOCH_US + one.true_us for one in reported if one.reader == badge_of(gateway)))
         for one, is_there in changes(site, gateway, landed):
             moments = (end_us + LEAVE_US for end_us in ends)
