@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from whenabouts_cloud.landing.layout import NUMBER, PART, parts_of
 from whenabouts_cloud.landing.ranges import Range, range_of
 from whenabouts_cloud.landing.schema import AHEAD_DIR, IDENTITY, SCHEMA
-from whenabouts_cloud.landing.sealing import check_footer, with_footer_restored
+from whenabouts_cloud.landing.sealing import check_footer, restored_end
 from whenabouts_cloud.landing.store import Store
 
 RANGES_KEY = b"whenabouts.ranges"
@@ -141,12 +141,24 @@ def damaged_ranges(file: Path) -> list[Range] | None:
         return None
 
 
-def _restored(file: Path) -> pa.BufferReader | None:
-    """A file in memory with a changed bit of its footer put back. With more than one the footer may take pages of one column
-    for those of another: None.
+def _restored(path: Path) -> pa.NativeFile | None:
+    """A damaged file with a changed bit of its footer put back, for which it is held in memory.
+
+    With more than one the footer may take pages of one column for those of another: None, as if its end cannot be read.
     """
-    data = with_footer_restored(file.read_bytes())
-    return None if data is None else pa.BufferReader(data)
+    try:
+        file = pa.OSFile(str(path))
+        end = restored_end(file)
+        if end is None:
+            return None
+        at, tail = end
+        file.seek(at)
+        if file.read() == tail:
+            return file
+        file.seek(0)
+        return pa.BufferReader(file.read(at) + tail)
+    except OSError:
+        return None
 
 
 def row_groups(file: pa.NativeFile) -> Iterator[pa.Table | DamagedFileError]:

@@ -18,7 +18,14 @@ from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.ingest.ledger import ledger_name
 from whenabouts_cloud.landing.compaction import compact
 from whenabouts_cloud.landing.damage import check
-from whenabouts_cloud.landing.files import LEFT_OUT_DIR, RANGES_KEY, DamagedFileError, check_file
+from whenabouts_cloud.landing.files import (
+    LEFT_OUT_DIR,
+    RANGES_KEY,
+    DamagedFileError,
+    check_file,
+    damaged_ranges,
+    readable_groups,
+)
 from whenabouts_cloud.landing.ranges import as_ranges
 from whenabouts_cloud.landing.repair import BusyLandingError, locked
 from whenabouts_cloud.landing.store import Store
@@ -273,6 +280,12 @@ def test_a_file_that_is_put_back_gets_a_new_name(four):
     assert [path.name[5:13] for path in files(folder)] == ["00000001", "00000004", "00000006", "00000007"]
     assert len(set(identities(folder))) == len(identities(folder)) == 4 * EACH
     assert run(folder)[0] == 0
+
+
+def test_a_file_that_disappears_during_a_check_tells_nothing(tmp_path):
+    """An ingest, or the merging of files, may run beside it."""
+    assert damaged_ranges(tmp_path / "part-00000001.parquet") is None
+    assert list(readable_groups(tmp_path / "part-00000001.parquet")) == []
 
 
 def test_an_empty_file_that_jobs_do_not_read_again_is_not_told(tmp_path):
