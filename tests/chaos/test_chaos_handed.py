@@ -12,6 +12,7 @@ from whenabouts_sim.chaos.checks.landing.places import passed_over
 from whenabouts_sim.chaos.checks.rules.handed import broken_handed
 from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, TOGETHER, rule
 from whenabouts_sim.chaos.parts.landing_files import FileId, written_between
+from whenabouts_sim.chaos.parts.rule_form import Form
 
 WIDE_US = 10_000_000  # no pair can hold a stamp so long
 STREAMS = {PAIRS: ("dock", "door"), MATCHES: ("shelf", "till")}
@@ -44,6 +45,13 @@ def test_copies_in_several_parts_are_given_too_and_a_repeated_micro_batch_counts
     assert broken(PAIRS, [said(3), said(3), said(2, batch=1)], copies=1) == []
     assert broken(MATCHES, [said(4), said(0, batch=1, repeats=1)], copies=1) == []
     assert len(broken(PAIRS, [said(4)], copies=1)) == 1
+
+
+def test_in_causal_order_some_may_wait_for_their_view():
+    causal = rule(MATCHES, 200, 80, 400, form=Form(options="CAUSAL"))
+    one = landed("shelf/tags", 5, 0, 5)
+    assert list(broken_handed(causal, [said(0)], Landed([one], []))) == []
+    assert len(list(broken_handed(causal, [said(2)], Landed([one], [])))) == 1
 
 
 def test_a_reading_that_no_pair_can_hold_is_not_given_and_of_states_the_law_says_nothing():

@@ -87,6 +87,20 @@ def test_syncs_before_the_refused_one_are_done_and_those_of_files_do_not_count(d
         sync_file_system(disk.root)
 
 
+def test_a_file_that_a_power_cut_brings_back_keeps_its_time(disk):
+    """Its name was deleted, and the folder not synced."""
+    came_back = 0
+    for seed in seeds(20):
+        path = disk.root / f"file-{seed}"
+        write_durably(path, b"content")
+        os.utime(path, ns=(5, 5))
+        path.unlink()
+        disk.cut_power(Random(seed))
+        came_back += path.exists()
+        assert not path.exists() or path.stat().st_mtime_ns == 5
+    assert came_back
+
+
 def _committed(path, pragma: str) -> None:
     """Commit ten rows in a database that writes ahead, and leave it open as a killed process would."""
     database = sqlite3.connect(path)

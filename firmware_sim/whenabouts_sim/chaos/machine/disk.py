@@ -34,10 +34,13 @@ Write = tuple[int, bytes | None]
 
 @dataclass(eq=False)
 class File:
-    """synced: what it held when it was synced last. writes: of SQLite, since then; None for a file of others."""
+    """synced: what it held when it was synced last. writes: of SQLite, since then; None for a file of others. gone_ns: when
+    it was written, if its name is gone: a power cut may bring it back.
+    """
 
     synced: bytearray = field(default_factory=bytearray)
     writes: list[Write] | None = None
+    gone_ns: int = 0
 
     def sync(self, path: str) -> None:
         """What it holds now survives a power cut."""
@@ -259,7 +262,7 @@ class Disk:
                 content = contents.get(id(node), bytes(node.synced))
                 with _REAL_OPEN(f"{path}/{name}", "wb") as file:
                     file.write(content)
-                written_ns = times.get(id(node), now_ns)
+                written_ns = times.get(id(node)) or node.gone_ns or now_ns
                 os.utime(f"{path}/{name}", ns=(written_ns, written_ns))
                 made.now[name] = File(bytearray(content), None if node.writes is None else [])
             made.synced = dict(made.now)
@@ -410,9 +413,12 @@ class Disks:
             real(full)  # raises
         with contextlib.suppress(OSError):  # a full disk has room for this
             disk.about_to_write()
+        folder, last = disk.place(full)
+        node = folder.now.get(last)
+        if isinstance(node, File):
+            node.gone_ns = os.stat(full).st_mtime_ns
         real(full)
         self._changed(os.path.dirname(full))
-        folder, last = disk.place(full)
         folder.change(last, None)
 
     def _mkdir(self, path: Any, mode: int = 0o777, *, dir_fd: int | None = None) -> None:

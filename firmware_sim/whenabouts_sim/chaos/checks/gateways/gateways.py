@@ -30,7 +30,8 @@ def lives_of(gateways: Gateways, schedule: Schedule) -> dict[str, Spans]:
     lives = {}
     for name, one in gateways.items():
         faults = [fault for fault in schedule.faults if fault.target == name]
-        spans = well_spans(one.lives, faults, one.plan.clock, one.plan.disk_s, schedule.most_in_batch > 0)
+        has_small_batches = schedule.most_in_batch > 0 or (schedule.most_waiting > 0 and one.plan.spool_bytes > 0)
+        spans = well_spans(one.lives, faults, one.plan.clock, one.plan.disk_s, has_small_batches)
         lives.update({reader: spans for reader, _ in one.plan.readers})
     return lives
 

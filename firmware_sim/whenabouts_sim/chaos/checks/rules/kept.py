@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule
 from whenabouts_sim.chaos.checks.distance import horizons
 from whenabouts_sim.chaos.checks.landed import Landed
-from whenabouts_sim.chaos.checks.lateness import counted_before, feeds, longest_event_us, streams_of
+from whenabouts_sim.chaos.checks.lateness import counted_before, feeds, longest_event_us, needs_states, streams_of
 from whenabouts_sim.chaos.checks.rules.sequences import skip_lengths
 from whenabouts_sim.chaos.parts.landing_files import Ends
 
@@ -62,6 +62,7 @@ def _begins(rule: CepRule | CorrelateRule, frontiers_us: Mapping[str, int], long
     if rule.pattern.mode != "certain":  # a match whose window is too short for some of its times may have any stamps
         waits_us += max(waits_us, longest_us)
     if rule.pattern.skip != "none":
-        waits_us = max(waits_us, skip_lengths(rule) * longest_event_us(rule))
+        longest_us = max(longest_us, longest_event_us(rule)) if needs_states(rule) else longest_event_us(rule)
+        waits_us = max(waits_us, skip_lengths(rule) * longest_us)
     reach_us = waits_us + rule.pattern.window_us
     return {one.pattern: frontier_us - reach_us - one.offset_us for one in streams}
