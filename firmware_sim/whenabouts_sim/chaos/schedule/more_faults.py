@@ -12,9 +12,7 @@ PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED, PART_SET_BACK = 0.15, 0.2, 0.15, 0
 PART_NAMES_LOST = 0.25  # of schedules
 PART_LEAVES = 0.7  # of groups of three or more
 PART_MERGED_ROT = 0.4  # of runs that merge: with damage to a file, perhaps to what they wrote
-PART_UNREAD = (
-    0.4  # of schedules that merge: with a job that was killed in a micro-batch before, and repeats it afterwards
-)
+PART_UNREAD = 0.4  # of those: with a job that was killed in a micro-batch before, and repeats it afterwards
 HOUR_US = 3 * SECOND_US  # when an hour ends
 
 
@@ -77,21 +75,22 @@ def leaves(chance: Random, members: Sequence[str], active_us: int) -> Iterator[F
 
 
 def _compactions(chance: Random, ingests: Sequence[str]) -> Iterator[Fault]:
-    """The small files of the hour that has ended are merged, and later runs delete them; some are killed, or meet damage, or
-    come before a job has read those files.
+    """The small files of the hour that has ended are merged, and later runs delete them; some are killed, or meet damage. Or
+    all is well, and a job that was killed in a micro-batch before repeats it afterwards.
     """
     if chance.random() < PART_COMPACTED:
         at_us = HOUR_US + chance.randint(0, 2000) * 1000
-        for _ in range(chance.choice((0, 0, 2))):
-            yield Fault("landing_rot", at_us - 1000)
-        if chance.random() < PART_UNREAD:
+        is_unread = chance.random() < PART_UNREAD
+        if is_unread:
             killed_us = chance.randint(HOUR_US // 3, HOUR_US)
-            yield Fault("kill_at_write", killed_us, at_us + 500_000 - killed_us, JOBS, chance.choice((0, 1, 3, 10)))
+            yield Fault("kill_at_write", killed_us, at_us + 500_000 - killed_us, JOBS, chance.choice((1, 3, 3, 10)))
+        else:
+            yield from (Fault("landing_rot", at_us - 1000) for _ in range(chance.choice((0, 0, 2))))
         for _ in range(chance.choice((1, 2, 3))):
             for one in ingests:
-                yield Fault("compact", at_us, 0, one, chance.choice((WHOLE, WHOLE, 0, 1, 2, 4)))
+                yield Fault("compact", at_us, 0, one, WHOLE if is_unread else chance.choice((WHOLE, WHOLE, 0, 1, 2, 4)))
             least_ms = 500
-            if chance.random() < PART_MERGED_ROT:
+            if not is_unread and chance.random() < PART_MERGED_ROT:
                 yield Fault("landing_rot", at_us + 1000, count=MERGED)
                 least_ms = 2100  # the next run is allowed to delete originals
             at_us += chance.randint(least_ms, 3000) * 1000
