@@ -99,7 +99,7 @@ def _opened(landing: Store, path: str) -> pa.NativeFile:
         return landing.open(path)
     except FileNotFoundError:
         raise DamagedFileError("found no file of this name any more") from None
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: its name is no text
         raise DamagedFileError(f"found no readable file ({_line(error)})") from None
 
 
@@ -157,7 +157,7 @@ def _restored(path: Path) -> pa.NativeFile | None:
             return file
         file.seek(0)
         return pa.BufferReader(file.read(at) + tail)
-    except OSError:
+    except (OSError, ValueError):
         return None
 
 

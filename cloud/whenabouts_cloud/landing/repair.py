@@ -24,6 +24,7 @@ from whenabouts_cloud.landing.files import (
     NEEDED,
     RANGES_KEY,
     DamagedFileError,
+    damaged_ranges,
     numbers_in,
     readable_groups,
 )
@@ -98,8 +99,9 @@ def _made(landing: Path, found: Found, hour: str, report: Report) -> _Made:
     """
     old, rescued, tables = landing / found.file, list[Range](), list[pa.Table]()
     if found.kind == "damaged":
+        is_own = damaged_ranges(old) is not None
         for group in readable_groups(old):
-            if not isinstance(group, DamagedFileError) and (rows := _readings(group)) is not None:
+            if not isinstance(group, DamagedFileError) and (rows := _readings(group, is_own)) is not None:
                 tables.append(rows)
         rescued = numbers_in(tables)
     if not rescued and found.kind != "unseen":
@@ -125,9 +127,12 @@ def _put_aside(landing: Path, repaired: Repaired) -> None:
         _move(old, _free(landing / DAMAGED_DIR / found.file))
 
 
-def _readings(group: pa.Table) -> pa.Table | None:
-    """A row group with the columns of the landing; None if it has others, as after damage to a name."""
-    if not {*NEEDED} <= {*group.schema.names} <= {*SCHEMA.names, NUMBER}:
+def _readings(group: pa.Table, is_own: bool) -> pa.Table | None:
+    """A row group with the columns of the landing; None if it lacks some, or if a file of an ingest has others, as after
+    damage to a name. Files of other programs may have more.
+    """
+    names = {*group.schema.names}
+    if not {*NEEDED} <= names or (is_own and names - {*SCHEMA.names, NUMBER}):
         return None
     columns = {name: group[name] if name in group.schema.names else pa.nulls(group.num_rows) for name in SCHEMA.names}
     try:

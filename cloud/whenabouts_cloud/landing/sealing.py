@@ -83,7 +83,9 @@ def restored_end(file: Any) -> tuple[int, bytes] | None:
     tail = _read(file, body, size)
     length = int.from_bytes(tail[:4], "little")
     is_sealed = False
-    for one in (length, *(length ^ 1 << bit for bit in range(32))):
+    # A changed length comes first: of many bits one may explain the difference by chance.
+    lengths = (length, *(length ^ 1 << bit for bit in range(32)))
+    for one, may_differ in (*((one, False) for one in lengths), (length, True)):
         at = body - one
         if at < 0 or one > _FOOTER_BYTES_MAX:
             continue
@@ -91,7 +93,7 @@ def restored_end(file: Any) -> tuple[int, bytes] | None:
         if (begin := _value_at(found)) is None:
             continue
         is_sealed = True
-        footer = _restored(found, begin, may_differ=one == length)
+        footer = _restored(found, begin, may_differ)
         if footer is not None:
             return at, footer + one.to_bytes(4, "little") + _MAGIC
     return None if is_sealed else (body, tail)

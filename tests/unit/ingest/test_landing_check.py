@@ -1,6 +1,7 @@
 """`landing check` finds every kind of damage, and a repair loses nothing that can still be read."""
 
 import json
+import os
 import shutil
 import time
 from pathlib import Path
@@ -28,6 +29,7 @@ from whenabouts_cloud.landing.files import (
 )
 from whenabouts_cloud.landing.ranges import as_ranges
 from whenabouts_cloud.landing.repair import BusyLandingError, locked
+from whenabouts_cloud.landing.schema import SCHEMA
 from whenabouts_cloud.landing.store import Store
 
 EACH = 50
@@ -286,6 +288,35 @@ def test_a_file_that_disappears_during_a_check_tells_nothing(tmp_path):
     """An ingest, or the merging of files, may run beside it."""
     assert damaged_ranges(tmp_path / "part-00000001.parquet") is None
     assert list(readable_groups(tmp_path / "part-00000001.parquet")) == []
+
+
+def test_what_can_be_read_of_another_programs_file_is_rescued(four):
+    """It has a column more, and nothing of an ingest in its footer; a row group of it is damaged."""
+    folder = folder_of(four)
+    table = pq.read_table(four[1]).replace_schema_metadata(None)
+    path = folder / "hour=2026-01-01T00" / "other.parquet"
+    path.parent.mkdir(exist_ok=True)
+    pq.write_table(
+        table.append_column("note", pa.array(["x"] * EACH)), path, row_group_size=EACH // 2, write_page_checksum=True
+    )
+    for other in four:
+        other.unlink()
+    data = bytearray(path.read_bytes())
+    times = pq.read_metadata(path).row_group(0).column(SCHEMA.get_field_index("t_min"))
+    data[times.dictionary_page_offset + times.total_compressed_size - 1] ^= 1
+    path.write_bytes(data)
+    _, report = run(folder, "--repair")
+    [new] = [one["new"] for one in report["found"] if one["kind"] == "damaged"]
+    assert pq.read_metadata(folder / new).num_rows == EACH // 2
+
+
+def test_a_file_whose_name_is_no_text_is_told_as_damaged(four):
+    """The check ended with a traceback."""
+    folder = folder_of(four)
+    (folder / "hour=2026-01-01T00").mkdir(exist_ok=True)
+    Path(os.fsdecode(os.fsencode(folder / "hour=2026-01-01T00") + b"/part-\xff.parquet")).write_bytes(b"x")
+    [found] = check(folder).found
+    assert (found.kind, "found no readable file" in found.problem) == ("damaged", True)
 
 
 def test_an_empty_file_that_jobs_do_not_read_again_is_not_told(tmp_path):

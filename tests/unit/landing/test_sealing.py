@@ -108,6 +108,17 @@ def test_each_changed_bit_of_a_footer_is_put_back():
         assert restored(flipped(data, bit)) == data
 
 
+def test_a_changed_length_is_found_before_a_changed_bit_in_what_it_claims():
+    """Of the many bits of a longer text one may explain the difference by chance, as with these first bytes."""
+    file = parquet({CRC_KEY: NO_CRC})
+    seal_footer(file)
+    whole = file.getvalue()
+    end = whole[-8 - int.from_bytes(whole[-8:-4], "little") :]
+    before = (3580).to_bytes(8, "little") + b"x" * ((1 << 16) - 8)
+    changed = flipped(before + end, 8 * (len(before + end) - 8) + 16)
+    assert restored_end(opened(changed)) == (len(before), end)
+
+
 def test_a_footer_in_which_more_has_changed_is_not_believed_and_one_without_checksum_is():
     """What the first says may be about other pages."""
     file = parquet({CRC_KEY: NO_CRC})
