@@ -175,19 +175,24 @@ def with_an_unsynced_file(disk, folder):
     return landing
 
 
+def assert_what_it_finds_survives(disk, folder, seed):
+    """An ingest starts and is killed, the power fails, and the next ingest finds the same numbers."""
+    landing = Landing(folder)
+    known = list(landing.recover())
+    landing._holding._lock.close()
+    disk.cut_power(Random(seed))
+    landing = Landing(folder)
+    assert list(landing.recover()) == known
+    landing.close()
+
+
 def test_what_an_ingest_finds_at_its_start_survives_a_power_cut(disk):
     """The folder of the newest file had not been synced; its readings were acknowledged when they came again."""
     for seed in SEEDS:
         folder = disk.root / f"landing-{seed}"
         first = with_an_unsynced_file(disk, folder)
         first._holding._lock.close()  # it is killed
-        second = Landing(folder)
-        known = list(second.recover())
-        second._holding._lock.close()
-        disk.cut_power(Random(seed))
-        third = Landing(folder)
-        assert list(third.recover()) == known
-        third.close()
+        assert_what_it_finds_survives(disk, folder, seed)
 
 
 def test_a_repair_in_a_later_hour_does_not_take_the_newest_name_for_durable(disk):
@@ -202,13 +207,7 @@ def test_a_repair_in_a_later_hour_does_not_take_the_newest_name_for_durable(disk
         (folder / "_frontier/hour=2027-01-15T08/part-00000003.json").write_bytes(b"damaged\n")
         with locked(folder):
             repair(folder, check(folder), landed(0)[2] + 3_600_000_000)
-        second = Landing(folder)
-        known = list(second.recover())
-        second._holding._lock.close()
-        disk.cut_power(Random(seed))
-        third = Landing(folder)
-        assert list(third.recover()) == known
-        third.close()
+        assert_what_it_finds_survives(disk, folder, seed)
 
 
 def test_a_file_whose_folder_could_not_be_synced_is_durable_before_the_next_one(disk):
