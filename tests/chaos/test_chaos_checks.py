@@ -17,6 +17,8 @@ from whenabouts_sim.chaos.parts.landing_files import FileId
 from whenabouts_sim.chaos.parts.rule_form import Form
 from whenabouts_sim.chaos.schedule.fault import Fault
 from whenabouts_sim.chaos.schedule.schedule import draw
+from whenabouts_sim.readers.core import chance_of
+from whenabouts_sim.readers.line import temperature
 from whenabouts_sim.world.clocks import EPOCH_US
 from whenabouts_sim.world.world import Sighting
 
@@ -40,6 +42,11 @@ def test_a_landing_as_it_should_be_breaks_no_law():
     assert laws([SEEN], [frontier], {PLACE: 0}, {"dock": [[0, 1 << 62]]}) == []
 
 
+def test_a_value_that_was_measured_breaks_no_law():
+    value = temperature(chance_of(SCHEDULE.seed, "dock", 0))
+    assert laws([SEEN._replace(kind="measure", value=f"{value}")]) == []
+
+
 def test_a_frontier_that_is_later_than_its_file_is_told():
     """Its gateway's clock is ahead, or it lies: what it says counts up to the present."""
     said = LandedFrontier(FileId(AT_US, 2), "hall", "liar", EPOCH_US + AT_US, ("dock/tags",))
@@ -54,6 +61,7 @@ def test_a_frontier_that_is_later_than_its_file_is_told():
         ("stamps", {"readings": [SEEN._replace(t_max=SEEN.t_min + 1)]}),
         ("stamps", {"readings": [SEEN._replace(key="other")]}),
         ("stamps", {"readings": [SEEN, SEEN._replace(seq=1)]}),
+        ("stamps", {"readings": [SEEN._replace(kind="measure", value="99.9")]}),
         ("stamps", {"readings": [SEEN._replace(kind="state", key=None, t_min=0, t_max=1)]}),
         ("lost", {"readings": [], "lives": {"dock": [[0, 1 << 62]]}}),
         ("numbers", {"readings": [SEEN], "acked": {PLACE: 1}}),

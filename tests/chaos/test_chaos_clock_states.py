@@ -14,15 +14,16 @@ LATER_S = 60
 ALWAYS = ((0, LATER_S),)
 
 
-def broken(at_s, known=((0, 10), (20, LATER_S)), lives=ALWAYS, disk_s=0.0, are_held_up=False, **columns):
+def broken(at_s, known=((0, 10), (20, LATER_S)), lives=ALWAYS, disk_s=0.0, are_held_up=False, patient=(), **columns):
     """What the law says of a reading of this moment. known, lives: spans of seconds."""
     at_us = int(at_s * SECOND_US)
     clock = ClockPlan(known=tuple((begin * SECOND_US, end * SECOND_US, 1000) for begin, end in known))
     plan = GatewayPlan("hall", "gw-1", (("dock", "dock/tags"),), clock, disk_s=disk_s)
-    one = landed("dock/tags", 0, EPOCH_US + at_us - 5, EPOCH_US + at_us + 5, **columns)
+    columns = {"stream": "dock/tags", **columns}
+    one = landed(seq=0, t_min=EPOCH_US + at_us - 5, t_max=EPOCH_US + at_us + 5, **columns)
     spans = [[EPOCH_US + begin * SECOND_US, EPOCH_US + end * SECOND_US] for begin, end in lives]
     sightings = [Sighting(at_us, "dock", 0, "K")]
-    found = broken_clock_states([plan], sightings, Landed([one], []), {"dock": spans}, are_held_up)
+    found = broken_clock_states([plan], sightings, Landed([one], []), {"dock": spans}, are_held_up, patient)
     return list(found)
 
 
@@ -69,8 +70,19 @@ def test_with_a_slow_disk_a_sample_may_be_older():
 
 
 def test_a_unit_belongs_to_a_kind():
+    """That of a measure to who made it: a sensor, or a rule of the gateway."""
     assert broken(5, kind="gap", unit="{readings}") == []
     [text] = broken(5, unit="mm")
     assert "has the unit mm, expected None" in text
     assert len(broken(5, kind="gap")) == 1
-    assert broken(5, kind="measure", unit="[ppm]") == []
+    assert broken(5, kind="measure", unit="Cel") == []
+    [text] = broken(5, kind="measure", unit="[ppm]")
+    assert "expected Cel" in text
+    assert broken(5, stream="$rule/near", kind="measure", unit="[ppm]") == []
+
+
+def test_what_waits_until_utc_is_known_has_a_time():
+    """Unless its machine is started again, or too much waits."""
+    unknown = ((10, LATER_S),)
+    assert allowed(5, known=unknown, patient={("hall", "gw-1")}) == {"bounded", "free-running"}
+    assert allowed(5, known=unknown, patient={("shop", "gw-1")}) == STATES

@@ -342,6 +342,27 @@ def test_a_process_whose_threads_are_slow_wakes_late_and_others_do_not(world):
     assert [name for name, _ in woken] == ["world", "slow"]
 
 
+def test_what_comes_behind_a_question_of_a_slow_thread_is_not_in_its_answer(world):
+    """Its clock stands where it asked until it reads."""
+    reader = Rdm6300("dock", 1)
+    reader.power_on(world[2].true_us)
+    sightings = (Sighting(EPOCH_US + at_us, "dock", at_us, "0A0000002B") for at_us in (100_000, 400_000))
+    reader.load(sightings, world[2].true_us)
+    line = SerialLine(reader, world[2], world[0])
+    line.open()
+    passing(world, 0.2 + 1e-6 * (1 - world[2].true_us % 2))
+    asked_ns = world[2].now_ns
+    line.look()
+    passing(world, 1)
+    world[2].behind_ns = asked_ns - 100_000_000
+    assert len(line.read(1)) == 1
+    assert world[2].behind_ns == asked_ns
+    assert line.in_waiting == 13
+    assert len(line.read(100)) == 13
+    assert world[2].behind_ns is None
+    assert line.in_waiting == 14
+
+
 def test_a_read_returns_what_the_system_saw_before_the_thread_went_on(world):
     reader = Rdm6300("dock", 1)
     reader.power_on(world[2].true_us)

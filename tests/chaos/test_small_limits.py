@@ -1,6 +1,7 @@
 """Small limits of a schedule: they hold while it runs, and a reader's thread that has no room waits."""
 
 import threading
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -9,27 +10,28 @@ from whenabouts_edge.agent import agent, timekeeping
 from whenabouts_edge.readers import port
 from whenabouts_edge.store import intake, undated
 from whenabouts_protocol import layout
+from whenabouts_sim.chaos.checks.landed import read_landing
 from whenabouts_sim.chaos.limits_in_place import limited
 from whenabouts_sim.chaos.machine.room import THREADING, Full, Room
-from whenabouts_sim.chaos.schedule.fault import Fault
-from whenabouts_sim.chaos.schedule.schedule import draw
+from whenabouts_sim.chaos.schedule.fault import CLOUD, Fault
+from whenabouts_sim.chaos.schedule.schedule import ALONE, draw
 from whenabouts_sim.chaos.schedule_run import run
 
 
 def limits():
     return (
         intake.MAX_WAITING, agent.MAX_WAITING, timekeeping.MAX_WAITING, undated.AT_ONCE, layout.MAX_MESSAGE_BYTES,
-        port.CHUNK_BYTES_MAX, intake.threading,
+        port.CHUNK_BYTES_MAX, intake.threading, undated.KEPT_US, undated.LIMIT,
     )  # fmt: skip
 
 
 def test_a_schedule_has_its_limits_in_place_of_the_usual_ones_while_it_runs():
     before = limits()
-    none = replace(draw(1), message_bytes=0, most_waiting=0)
+    none = replace(draw(1), message_bytes=0, most_waiting=0, undated_us=0, most_undated=0)
     with limited(none):
         assert limits() == before
-    with limited(replace(none, message_bytes=1500, most_waiting=20)):
-        assert limits() == (20, 20, 20, 10, 1500, 140, THREADING)
+    with limited(replace(none, message_bytes=1500, most_waiting=20, undated_us=7, most_undated=5)):
+        assert limits() == (20, 20, 20, 10, 1500, 140, THREADING, 7, 5)
     assert limits() == before
     assert intake.threading is threading
 
@@ -59,3 +61,17 @@ def test_a_schedule_with_a_small_limit_breaks_no_law(name, limit):
     outcome = run(replace(schedule, faults=faults, numbers=(0, 1, 2, 3), **{name: limit}))
     assert outcome.broken == []
     assert outcome.landed > 60
+
+
+@pytest.mark.parametrize(("name", "limit"), [("undated_us", 200_000), ("most_undated", 5)])
+def test_readings_that_cannot_wait_for_utc_land_without_a_time(name, limit, tmp_path):
+    drawn = next(one for one in map(draw, range(100)) if not one.gateways[0].group and one.ingests == ALONE)
+    clock = replace(drawn.gateways[0].clock, known=((2_000_000, 1 << 60, 1000),))
+    schedule = replace(
+        drawn, gateways=tuple(replace(one, clock=clock) for one in drawn.gateways), faults=(), numbers=()
+    )
+    outcome = run(replace(schedule, **{name: limit}), tmp_path)
+    assert outcome.broken == []
+    states = Counter(one.clock_state for one in read_landing(tmp_path / CLOUD / "landing").readings)
+    assert states["unbounded"] > 10
+    assert states["bounded"] > 10

@@ -31,6 +31,8 @@ def limited(schedule: Schedule) -> Iterator[None]:
             (intake, "MAX_WAITING", schedule.most_waiting),
             (agent, "MAX_WAITING", schedule.most_waiting),
             (timekeeping, "MAX_WAITING", schedule.most_waiting),
+            (undated, "KEPT_US", schedule.undated_us),
+            (undated, "LIMIT", schedule.most_undated),
             # What comes at once must be less than what may wait, as with the usual limits.
             (undated, "AT_ONCE", schedule.most_waiting // 2),
             (port, "CHUNK_BYTES_MAX", FRAME_BYTES * schedule.most_waiting // 2),

@@ -66,6 +66,7 @@ from whenabouts_sim.chaos.parts.rule_form import Sending
 from whenabouts_sim.chaos.schedule.fault import CLOUD, JOBS
 from whenabouts_sim.chaos.schedule.schedule import Schedule
 from whenabouts_sim.readers.core import ReaderCore
+from whenabouts_sim.readers.line import LineSensor
 from whenabouts_sim.readers.rdm6300 import Rdm6300
 from whenabouts_sim.world.clocks import EPOCH_US
 
@@ -155,8 +156,9 @@ class _Run:
         jobs = Machine(JOBS, self._disks.add(JOBS), self._loop.now_ns)
         self._meanwhile = Random(f"meanwhile/{schedule.seed}")
         self._job = Job(
-            rules, folder, jobs, self._loop, schedule.trigger_s, schedule.shards, self._tell, self._ingests_flush
-        )
+            rules, folder, jobs, self._loop, schedule.trigger_s, schedule.shards, self._tell, self._ingests_flush,
+            partial(self._tell, law="damage"),
+        )  # fmt: skip
         self._job.start()
         for plan in self.schedule.gateways:
             disk = self._disks.add(f"{plan.site}-{plan.name}")
@@ -165,7 +167,12 @@ class _Run:
             )
             cores = dict[str, ReaderCore]()
             for name, _ in plan.readers:
-                core = cores[name] = Rdm6300(name, schedule.seed, plan.damage)
+                core = (
+                    LineSensor(name, schedule.seed)
+                    if plan.is_sensor(name)
+                    else Rdm6300(name, schedule.seed, plan.damage)
+                )
+                cores[name] = core
                 core.power_on(self._clock.true_us)
                 mine = (one for one in schedule.sightings if one.reader == name)
                 core.load((replace(one, true_us=EPOCH_US + one.true_us) for one in mine), self._clock.true_us)
@@ -178,6 +185,7 @@ class _Run:
         self._disturbances = disturbances = Disturbances(
             self._parts, self._broker, self._loop, chance, self._note, self._at, self._is_old
         )
+        self._job.rotten = disturbances.rotten
         for fault in schedule.faults:
             self._at(fault.at_us, partial(disturbances.begin, fault))
         if schedule.liar:

@@ -22,6 +22,11 @@ LATENCY_US_MAX = 30_000
 DRAWN_LATENCY_US_MAX = 20_000
 
 
+def chance_of(seed: int, reader: str, number: int) -> Random:
+    """Chance of the frame of a sighting."""
+    return Random(f"{seed}/{reader}/{number}")
+
+
 class ReaderCore(ABC):
     """A reader's firmware on a line of `baud`; `name` and `seed` decide its latencies and faults."""
 
@@ -102,7 +107,7 @@ class ReaderCore(ABC):
         """The frame that reports a sighting."""
 
     def _report(self, sighting: Sighting) -> None:
-        random = Random(f"{self._seed}/{self.name}/{sighting.number}")
+        random = chance_of(self._seed, self.name, sighting.number)
         frame = treat(self._frame(sighting, random), self._faults, random, self._first)
         self._first = False
         start_us = sighting.true_us + random.randint(0, DRAWN_LATENCY_US_MAX)

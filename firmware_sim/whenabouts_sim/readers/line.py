@@ -29,5 +29,9 @@ class LineSensor(ReaderCore):
         return self.powered
 
     def _frame(self, sighting: Sighting, random: Random) -> bytes:
-        measured = {"probe": sighting.key, "temperature": random.randint(180, 240) / 10}
-        return json.dumps(measured).encode() + b"\n"
+        return json.dumps({"probe": sighting.key, "temperature": temperature(random)}).encode() + b"\n"
+
+
+def temperature(random: Random) -> float:
+    """What it measures."""
+    return random.randint(180, 240) / 10

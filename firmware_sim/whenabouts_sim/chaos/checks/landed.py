@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from whenabouts_cloud.landing.damage import record_of
 from whenabouts_cloud.landing.files import data_files
 from whenabouts_cloud.landing.layout import DATA, FRONTIER, NUMBER, PART, Numbers, numbers_of, path_of
+from whenabouts_protocol.messages.compiled_rule import DERIVED_PREFIX
 from whenabouts_sim.chaos.parts.landing_files import FileId, frontier_files
 
 COLUMNS = ["site", "gateway", "boot", "seq", "stream", "kind", "key", "t_min", "t_max", "value", "attrs", "vclock",
@@ -46,6 +47,12 @@ class LandedReading(NamedTuple):
     def identity(self) -> Id:
         """What distinguishes it from all others."""
         return self.site, self.gateway, self.boot, self.seq
+
+    @property
+    def is_seen(self) -> bool:
+        """True if a reader has told it: it is no gap, state, visit, or pair of a gateway's own rule."""
+        is_measured = self.kind == "measure" and not self.stream.startswith(DERIVED_PREFIX)
+        return is_measured or (self.kind == "tag" and self.value != ENTER)
 
 
 class LandedFrontier(NamedTuple):

@@ -212,7 +212,7 @@ def streams_of(rule: Rule) -> tuple[Stream, ...]:
 
 def feeds(one: LandedReading, stream: Stream) -> bool:
     """True if a reading is of the stream and of its owner."""
-    return one.kind == "tag" and _is_part(one, stream)
+    return one.kind in ("tag", "measure") and _is_part(one, stream)
 
 
 def _is_part(one: LandedReading, stream: Stream) -> bool:

@@ -1,14 +1,17 @@
 """The laws of stamps, numbers, acknowledgements and frontiers."""
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from whenabouts_protocol.group_state import KIND
-from whenabouts_sim.chaos.checks.landed import ENTER, Id, Landed, LandedReading
+from whenabouts_sim.chaos.checks.landed import Id, Landed, LandedReading
 from whenabouts_sim.chaos.parts.landing_files import FileId
 from whenabouts_sim.chaos.schedule.schedule import Schedule, stream_of
+from whenabouts_sim.readers.core import chance_of
+from whenabouts_sim.readers.line import temperature
 from whenabouts_sim.world.clocks import EPOCH_US
 from whenabouts_sim.world.world import Sighting
 
@@ -50,24 +53,31 @@ def broken_laws(
 
 
 def _stamps(schedule: Schedule, landed: Landed, rotten: Collection[tuple[str, ...]]) -> Iterator[str]:
-    """The true time is in every stamp, and nothing comes twice, but where a spool's journal forgot that it was sent."""
-    true_us: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    """The true time is in every stamp, what was measured in every value, and nothing comes twice, but where the journal of a
+    spool forgot that it was sent.
+    """
+    seen_in: defaultdict[tuple[str, str], list[Sighting]] = defaultdict(list)
     for sighting in schedule.sightings:
-        true_us[stream_of(sighting.reader), sighting.key].append(EPOCH_US + sighting.true_us)
+        seen_in[stream_of(sighting.reader), sighting.key].append(sighting)
     seen: Counter[tuple[str, str]] = Counter()
     for one in landed.readings:
-        if one.kind != "tag" or one.value == ENTER:  # visits have a law of their own
+        if not one.is_seen:  # visits have a law of their own
             continue
         place = one.stream, one.key or ""
         seen[place] += (one.site, one.gateway) not in rotten
-        times = true_us.get(place)
-        if times is None:
+        possible = [x for x in seen_in.get(place, ()) if one.t_min <= EPOCH_US + x.true_us <= one.t_max]
+        if place not in seen_in:
             yield f"{one.stream} {one.key} was never seen"
-        elif not any(one.t_min <= at_us <= one.t_max for at_us in times):
+        elif not possible:
+            first_us = EPOCH_US + seen_in[place][0].true_us
             yield (
-                f"the true time is not in the stamp of {one.stream} {one.key}: {times[0] - one.t_min} us after its begin, "
-                f"{one.t_max - times[0]} us before its end"
+                f"the true time is not in the stamp of {one.stream} {one.key}: {first_us - one.t_min} us after its begin, "
+                f"{one.t_max - first_us} us before its end"
             )
+        elif one.kind == "measure" and json.loads(one.value or "null") not in {
+            temperature(chance_of(schedule.seed, x.reader, x.number)) for x in possible
+        }:
+            yield f"{one.stream} {one.key} has the value {one.value}, which was not measured then"
     begin_us, end_us = EPOCH_US - 1, EPOCH_US + schedule.last_us + CALM_US
     for one in landed.readings:  # gaps too; when a state began its own law tells
         # The first state of a start begins where its ports are clear: before it, by the latency of its readers.
@@ -76,8 +86,8 @@ def _stamps(schedule: Schedule, landed: Landed, rotten: Collection[tuple[str, ..
             stamp = f"[{one.t_min}, {one.t_max}]"
             yield f"{one.kind} {one.identity} of {one.stream} has the stamp {stamp}, outside of the schedule"
     for place, count in seen.items():
-        if place in true_us and count > len(true_us[place]):
-            yield f"{place[0]} {place[1]} landed {count} times, and was seen {len(true_us[place])} times"
+        if place in seen_in and count > len(seen_in[place]):
+            yield f"{place[0]} {place[1]} landed {count} times, and was seen {len(seen_in[place])} times"
 
 
 def _lost(reported: Sequence[Sighting], landed: Landed, lives: Mapping[str, Spans]) -> Iterator[str]:
@@ -135,7 +145,7 @@ def _counted_twice(schedule: Schedule, landed: Landed, rotten: Collection[tuple[
     """A reading lands, or a gap reading counts it, never both."""
     seen = Counter(stream_of(one.reader) for one in schedule.sightings)
     sound = [one for one in landed.readings if (one.site, one.gateway) not in rotten]
-    found = Counter(one.stream for one in sound if one.kind == "tag")
+    found = Counter(one.stream for one in sound if one.is_seen)
     lost = Counter[str]()
     for one in sound:
         if one.kind == "gap":

@@ -27,6 +27,8 @@ from whenabouts_sim.readers.faults import NO_FAULTS, Faults
 from whenabouts_sim.world.clocks import EPOCH_US
 
 STORED_US = 1_000_000  # laws allow 1.5 s before a kill; an orderly end stores what was read half a second before
+UNIT = "Cel"  # of what line sensors measure
+SENSOR = f'kind = "line"\nkey_field = "probe"\nvalue_field = "temperature"\nunit = "{UNIT}"\nlatency_us = 30000\n'
 LEAVE_MS = 300  # after its last read a badge is gone
 
 
@@ -53,6 +55,7 @@ class GatewayPlan:
     tells its visits.
     spool_bytes: the limit of its spool; 0 for the usual one, which no schedule reaches. near: the rule that it runs
     itself, if it runs one; sent: those that it is sent in place of it. damage: of bytes between its readers and it.
+    has_sensors: its readers, but the one of its badge, send lines of text.
     """
 
     site: str
@@ -70,11 +73,16 @@ class GatewayPlan:
     near: Near | None = None
     sent: tuple[Sending, ...] = ()
     damage: Faults = NO_FAULTS
+    has_sensors: bool = False
 
     @property
     def streams(self) -> list[str] | None:
         """Patterns of what it may publish, None for all: those that a rule of its own derives must be named."""
         return None if self.near is None else ["#", self.near.stream]
+
+    def is_sensor(self, reader: str) -> bool:
+        """True if this reader sends lines of text."""
+        return self.has_sensors and reader != badge_of(self.name)
 
     def configuration(self, state: Path, rules: Path | None = None) -> str:
         """The configuration file. rules: the file of its own rules."""
@@ -92,7 +100,8 @@ class GatewayPlan:
             )
             text += f"leave_ms = {LEAVE_MS}\n"
         for name, stream in self.readers:
-            text += f'[[reader]]\nname = "{name}"\nkind = "rdm6300"\nport = "chaos://{name}"\nstream = "{stream}"\n'
+            text += f'[[reader]]\nname = "{name}"\nport = "chaos://{name}"\nstream = "{stream}"\n'
+            text += SENSOR if self.is_sensor(name) else 'kind = "rdm6300"\n'
             if name == badge_of(self.name):
                 text += f'leave_ms = {LEAVE_MS}\npresence_stream = "{presence_stream(name)}"\n'
         return text

@@ -1,7 +1,7 @@
 """A simulated job: the product's queries on simulated micro-batches."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -22,21 +22,25 @@ from whenabouts_sim.chaos.parts.job_rules import engine_of
 from whenabouts_sim.chaos.parts.landing_files import Ends, FileId, ends_of, written_between
 from whenabouts_sim.chaos.parts.micro_batches import Query, Spark
 from whenabouts_sim.chaos.parts.part import Part
+from whenabouts_sim.chaos.parts.true_reads import watched
 
 
 class Job(Part):
     """A job. ends: how far each of its queries has read the landing. counts: by rule what its shards said, with the number
     of the micro-batch. read: by rule the files that it has read, with the times at which they were written.
-    meanwhile: called after it has listed a folder of the landing: others may write between two listings.
+    meanwhile: called after it has listed a folder of the landing: others may write between two listings. misread: is told
+    what it has read of a damaged file and was never written.
     """
 
     def __init__(
         self, rules: Sequence[Rule], landing: Path, machine: Machine, loop: VirtualLoop, trigger_s: float, shards: int,
         told: Callable[[str], None], meanwhile: Callable[[], None] = lambda: None,
+        misread: Callable[[str], None] = lambda _: None,
     ) -> None:  # fmt: skip
         super().__init__("job", machine, loop, told)
         self.rules, self._landing, self._trigger_s, self._shards = rules, landing, trigger_s, shards
-        self._meanwhile = meanwhile
+        self._meanwhile, self._misread = meanwhile, misread
+        self.rotten: Mapping[Path, bytes] = {}  # files of the landing as they were before a bit of them changed
         self.out = machine.disk.root / "results"
         self.ends: list[Ends] = []
         self.counts: dict[str, list[tuple[int, dict[str, Any]]]] = {rule.name: [] for rule in rules}
@@ -51,7 +55,7 @@ class Job(Part):
         while True:
             for number, query in enumerate(queries):
                 try:
-                    with self._interrupted():
+                    with self._interrupted(), watched(self.rotten, self._misread):
                         query.run_next()
                 except (
                     DamagedInputError

@@ -45,6 +45,7 @@ class SerialLine:
         self._reader, self._clock, self._loop = reader, clock, loop
         self._pieces: deque[tuple[Piece, int]] = deque()  # in the system's buffer, with how much of each was read
         self._seen: int | None = None  # bytes in the buffer when the system looked; None: it looks when it is asked
+        self._seen_ns = 0  # when it looked
         self._is_cut = False  # of the frame that comes, some piece was lost
         self.is_plugged = True
         self._is_gone = False  # it was unplugged since it was opened
@@ -98,20 +99,27 @@ class SerialLine:
 
     def look(self) -> None:
         """The system looks at its buffer, and the read that waits will return."""
-        self._seen = self._look()
+        self._seen, self._seen_ns = self._look(), self._clock.now_ns
 
     @property
     def in_waiting(self) -> int:
         """Bytes in the system's buffer."""
         self._demand()
-        return self._look()
+        self._clock.behind_ns = None
+        return self._look() if self._seen is None else self._seen
 
     def read(self, size: int) -> bytes:
-        """Return what is there; the time-out has passed if nothing is."""
-        self._clock.behind_ns = None
+        """Return what is there; the time-out has passed if nothing is.
+
+        The first read of a slow thread returns what the system saw. The thread was slow either before it returned, or behind
+        its next question, of which the answer is what was left then.
+        """
         self._demand()
-        there, self._seen = self._look() if self._seen is None else self._seen, None
+        there = self._look() if self._seen is None else self._seen
+        is_slow_later = self._seen is not None and self._clock.behind_ns is not None and self._seen_ns // 1000 % 2
+        self._clock.behind_ns = self._seen_ns if is_slow_later else None
         data, left = bytearray(), min(size, there)
+        self._seen = there - left if is_slow_later else None
         while left:
             piece, begin = self._pieces.popleft()
             some = piece.data[begin : begin + left]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from random import Random
 
-from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan
+from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan, badge_of
 from whenabouts_sim.chaos.parts.job_rules import PLACES
 from whenabouts_sim.chaos.parts.rule_form import Near, Sending
 from whenabouts_sim.chaos.schedule.fault import Fault
@@ -15,6 +15,7 @@ DAMAGE = Faults(split=100, noise=100, flipped=60, head_lost=40, glued=40)
 SECOND_READER = "-c"  # behind the name of a reader: another one of its stream, on another gateway
 PART_RULES = 0.7  # of gateways with both streams of their own rule
 PART_SENT = 0.4  # of those, unless the broker forgets what it retains: with rules that they are sent
+PART_SENSORS = 0.1  # of schedules: with sensors in place of readers
 PART_DAMAGED = 0.1  # of gateways: with bytes that are damaged on the wire
 GAP_BYTES = 100  # more than a gap reading needs in a message
 PART_WITHOUT_UTC = 0.08  # of schedules: with a gateway that starts several times while it does not know UTC
@@ -43,9 +44,28 @@ def with_names(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[Gatew
     )
 
 
+def with_sensors(
+    chance: Random, gateways: tuple[GatewayPlan, ...], sightings: Iterable[Sighting]
+) -> tuple[tuple[GatewayPlan, ...], tuple[Sighting, ...]]:
+    """The gateways, in some schedules with sensors that send lines of text; and what these see, with keys that are no upper-
+    case hexadecimal digits, or an odd number of them.
+    """
+    if chance.random() >= PART_SENSORS:
+        return gateways, tuple(sightings)
+    of = chance.choice((str.lower, lambda key: key[1:], lambda key: f"Kärtchen {key}"))
+    badges = {badge_of(one.name) for one in gateways}
+    seen = (one if one.reader in badges else replace(one, key=of(one.key)) for one in sightings)
+    return tuple(replace(one, has_sensors=True) for one in gateways), tuple(seen)
+
+
 def with_damage(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
-    """Some gateways with bytes that are split, changed or lost on their lines, and others between them."""
-    return tuple(replace(one, damage=DAMAGE) if chance.random() < PART_DAMAGED else one for one in gateways)
+    """Some gateways with bytes that are split, changed or lost on their lines, and others between them. Lines of text have
+    no checksum that could tell.
+    """
+    return tuple(
+        replace(one, damage=DAMAGE) if chance.random() < PART_DAMAGED and not one.has_sensors else one
+        for one in gateways
+    )
 
 
 def with_rules(chance: Random, sides: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:

@@ -8,7 +8,7 @@ from whenabouts_sim.world.world import SECOND_US
 
 PART_ENDED, PART_FAILED, PART_REFUSED, PART_UNPLUGGED = 0.2, 0.2, 0.15, 0.15  # of schedules
 PART_OUTAGE = 0.3  # of schedules in which a badge lies long enough
-PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED, PART_SET_BACK = 0.15, 0.2, 0.15, 0.15  # of schedules
+PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED, PART_SET_BACK = 0.15, 0.2, 0.15, 0.1  # of schedules
 PART_NAMES_LOST = 0.25  # of schedules
 PART_LEAVES = 0.7  # of groups of three or more
 PART_MERGED_ROT = 0.4  # of runs that merge: with damage to a file, perhaps to what they wrote
@@ -23,7 +23,7 @@ def more_faults(seed: int, hosts: Sequence[str], ingests: Sequence[str], active_
     yield from _unplugs(Random(f"ports/{seed}"), hosts, active_us)
     yield from _repairs(Random(f"repair/{seed}"), ingests, active_us)
     yield from _compactions(Random(f"compact/{seed}"), ingests)
-    yield from _set_back(Random(f"server clock/{seed}"), active_us)
+    yield from _set_back(_server_clock(seed), active_us)
     yield from _unsynced(Random(f"syncs/{seed}"), active_us)
     yield from _names_lost(Random(f"names lost/{seed}"), active_us)
 
@@ -122,15 +122,24 @@ def _names_lost(chance: Random, active_us: int) -> Iterator[Fault]:
         yield Fault("power_cut", cut_us, 100_000, CLOUD)
 
 
+def is_set_back(seed: int) -> bool:
+    """True if the clock of the ingests is set back in the schedule of a seed."""
+    return _server_clock(seed).random() < PART_SET_BACK
+
+
+def _server_clock(seed: int) -> Random:
+    return Random(f"server clock/{seed}")
+
+
 def _set_back(chance: Random, active_us: int) -> Iterator[Fault]:
     """The clock of the ingests is set back for a while, often behind the hour that has begun; some start again meanwhile."""
     if chance.random() < PART_SET_BACK:
-        begun_us = HOUR_US + chance.randint(50, 1200) * 1000
+        begun_us = HOUR_US + chance.randint(50, 900) * 1000
         at_us = chance.choice((chance.randint(0, active_us), begun_us, begun_us))
-        yield Fault("clock_back", at_us, chance.randint(500, 4000) * 1000, CLOUD, chance.choice((50, 1000, 3500)))
+        yield Fault("clock_back", at_us, chance.randint(500, 4000) * 1000, CLOUD, chance.choice((50, 1000, 3500, 3500)))
         if chance.random() < 0.7:
             kind = chance.choice(("kill", "end"))
-            yield Fault(kind, at_us + chance.randint(1, 500) * 1000, chance.randint(1, 300) * 1000, CLOUD)
+            yield Fault(kind, at_us + chance.randint(1, 300) * 1000, chance.randint(1, 200) * 1000, CLOUD)
 
 
 def _repairs(chance: Random, ingests: Sequence[str], active_us: int) -> Iterator[Fault]:

@@ -21,12 +21,13 @@ from whenabouts_sim.chaos.schedule.gateway_forms import (
     with_names,
     with_rules,
     with_second_readers,
+    with_sensors,
     with_sent_rules,
     with_small_spools,
     without_utc,
 )
 from whenabouts_sim.chaos.schedule.match_forms import with_causal_order, with_conditions, with_options, with_shapes
-from whenabouts_sim.chaos.schedule.more_faults import leaves, more_faults, outages
+from whenabouts_sim.chaos.schedule.more_faults import is_set_back, leaves, more_faults, outages
 from whenabouts_sim.chaos.schedule.stream_forms import with_owners
 from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, Sighting
 
@@ -38,7 +39,9 @@ STAY_US = 900_000  # a port that was lost is open again by then
 DRIFT_PPM = 50  # the most that the product assumes
 PART_GROUPED, PART_LYING = 0.3, 0.25  # of schedules: with a group of gateways, with a liar
 PART_LYING_MEMBER = 0.3  # of groups
+UNDATED = (*8 * ((0, 0),), (200_000, 0), (1_000_000, 0), (0, 5))  # how long readings wait for UTC, and how many
 PART_OFTEN = 0.3  # of schedules: jobs with many small micro-batches
+PART_OFTEN_THEN = 0.7  # of those in which the clock of the ingests is set back
 PART_HASTY, HASTY_MS = 0.2, 50  # of schedules: with rules that hardly wait, and a gateway that comes late
 PART_LONG = 0.1  # of schedules: three times as long
 
@@ -67,7 +70,7 @@ class Schedule:
     most_in_batch: readings of a message, message_bytes: its length, most_waiting: readings between ports and spool,
     few_rows: results of a task that are merged with those of others; 0 in the same way. lying_member: the site of a member
     of the group that lies, "" if there is none. interrupts: part of the listings of a folder by a job after which ingests
-    write at once.
+    write at once. undated_us: how long readings wait for UTC, most_undated: how many do; 0 in the same way.
     """
 
     seed: int
@@ -89,6 +92,8 @@ class Schedule:
     few_rows: int = 0
     lying_member: str = ""
     interrupts: float = 0.0
+    undated_us: int = 0
+    most_undated: int = 0
 
     @property
     def has_owners(self) -> bool:
@@ -129,6 +134,7 @@ def draw(seed: int) -> Schedule:
     chance = Random(f"schedule/{seed}")
     active_us = chance.randint(25, 40) * SECOND_US // 10
     active_us *= 3 if Random(f"long/{seed}").random() < PART_LONG else 1
+    active_us *= 2 if is_set_back(seed) else 1  # so that much lands after the hour has ended
     gateways = _gateways(chance, active_us)
     sightings = _sightings(chance, active_us)
     grouped = _grouped(gateways, chance.random() < PART_GROUPED)
@@ -136,6 +142,7 @@ def draw(seed: int) -> Schedule:
         gateways, sightings = grouped, _with_badges(chance, grouped, sightings, active_us)
     else:
         gateways = with_names(Random(f"names/{seed}"), gateways)
+    gateways, sightings = with_sensors(Random(f"sensors/{seed}"), gateways, sightings)
     gateways = with_extreme_errors(Random(f"errors/{seed}"), gateways)
     gateways, restarts = without_utc(Random(f"without utc/{seed}"), gateways, active_us)
     ingests = _begun(Random(f"begin/{seed}"), chance.choice((ALONE, ALONE, TWO)))
@@ -164,7 +171,9 @@ def draw(seed: int) -> Schedule:
     sightings = with_returning_goods(Random(f"again/{seed}"), sightings, badges, rules)
     trigger_s, shards = chance.choice((1.0, 2.0, 2.0)), chance.choice((1, 1, 1, 2))
     often = Random(f"often/{seed}")
-    trigger_s = often.choice((0.15, 0.3, 0.6)) if often.random() < PART_OFTEN else trigger_s
+    # Only jobs that have read much can miss what is put into an hour that has ended.
+    part_often = PART_OFTEN_THEN if is_set_back(seed) else PART_OFTEN
+    trigger_s = often.choice((0.15, 0.3, 0.6)) if often.random() < part_often else trigger_s
     liar = chance.choice(SITES) if chance.random() < PART_LYING else ""
     small = Random(f"small/{seed}")
     gateways = with_rules(Random(f"near/{seed}"), Random(f"sides/{seed}"), with_small_spools(small, gateways))
@@ -187,6 +196,7 @@ def draw(seed: int) -> Schedule:
         small.choice((0, 0, 0, 5)), small.choice((0, 2, 5)), Random(f"batch/{seed}").choice((0, 0, 0, 3)),
         limits.choice((0, 0, 0, 1500)), 0 if ends else limits.choice((0, 0, 0, 20)),
         Random(f"few/{seed}").choice((0, 0, 0, 2)), lying, Random(f"interrupts/{seed}").choice((0, 0, 0, 0.1, 0.5)),
+        *Random(f"undated/{seed}").choice(UNDATED),
     )  # fmt: skip
 
 

@@ -2,15 +2,16 @@
 
 A sample of UTC is a second old at most, and a reading is dated soon after it was made, so near a change of the clock either
 state is right. Far from one, and from the begin and end of its agent, only one is: "bounded" while UTC is known, and
-"free-running" when it was known before. What was made before UTC was known waits, and may get any state.
+"free-running" when it was known before. What was made before UTC was known waits, and may get any state, but is "unbounded"
+only when it was given up.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from whenabouts_sim.chaos.checks.landed import ENTER, Landed, LandedReading
+from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
 from whenabouts_sim.chaos.checks.well import Spans
-from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan
+from whenabouts_sim.chaos.parts.gateway_part import UNIT, GatewayPlan
 from whenabouts_sim.chaos.schedule.schedule import stream_of
 from whenabouts_sim.world.clocks import EPOCH_US
 from whenabouts_sim.world.world import SECOND_US, Sighting
@@ -28,21 +29,26 @@ def broken_clock_states(
     landed: Landed,
     lives: Mapping[str, Spans],
     are_held_up: bool = False,
+    patient: Collection[tuple[str, str]] = (),
 ) -> Iterator[str]:
     """Readings with a state that their clock did not have, or with another unit. lives: by reader, when its agent surely
-    could store. are_held_up: few readings may wait to be stored, so those that wait for UTC hold up later ones.
+    could store. are_held_up: few readings may wait to be stored, so those that wait for UTC hold up later ones. patient:
+    gateways whose readings wait as long as a schedule lasts, on a machine that is never started again.
     """
     plans = {(one.site, one.name): one for one in gateways}
     seen = defaultdict[tuple[str, str | None], list[Sighting]](list)
     for sighting in sightings:
         seen[stream_of(sighting.reader), sighting.key].append(sighting)
     for one in landed.readings:
-        if one.unit != UNITS.get(one.kind):
-            yield f"{one.kind} {one.identity} has the unit {one.unit}, expected {UNITS.get(one.kind)}"
+        unit = UNIT if one.kind == "measure" and one.is_seen else UNITS.get(one.kind)
+        if one.unit != unit:
+            yield f"{one.kind} {one.identity} has the unit {one.unit}, expected {unit}"
         plan = plans.get((one.site, one.gateway))
         allowed = STATES
-        if plan is not None and one.kind == "tag" and one.value != ENTER:
+        if plan is not None and one.is_seen:
             allowed = _allowed(plan, one, seen[one.stream, one.key], lives, are_held_up)
+        if (one.site, one.gateway) in patient:
+            allowed -= {"unbounded"}
         if one.clock_state not in allowed:
             yield f"{one.stream} {one.key} says that its clock was {one.clock_state}, expected {_shown(allowed)}"
 

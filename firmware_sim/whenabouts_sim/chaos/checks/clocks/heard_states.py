@@ -15,7 +15,7 @@ from whenabouts_edge.group.peers import MAX_JUMP, MAX_STATES
 from whenabouts_protocol import WireError, decode_batch, parse_topic
 from whenabouts_protocol.group_state import HEARTBEAT, KIND, PROCESS, VIEW, LocalState, state_of
 from whenabouts_protocol.messages.compiled_rule import DERIVED_PREFIX
-from whenabouts_sim.chaos.checks.landed import ENTER, Id, Landed, LandedReading
+from whenabouts_sim.chaos.checks.landed import Id, Landed, LandedReading
 from whenabouts_sim.chaos.network.overheard import Arrived
 from whenabouts_sim.chaos.schedule.schedule import stream_of
 from whenabouts_sim.world.clocks import EPOCH_US
@@ -76,7 +76,7 @@ def broken_knowledge(
             attrs = json.loads(one.attrs or "{}")
             possible = {(attrs[VIEW], attrs[PROCESS])}
             is_first = not attrs.get(HEARTBEAT) and not one.vclock[attrs[PROCESS]]
-        times = seen[one.stream, one.key] if one.kind == "tag" and one.value != ENTER else []
+        times = seen[one.stream, one.key] if one.is_seen else []
         latest_us = begins.get(one.identity, one.t_max)
         happened_us = max((at_us for at_us in times if one.t_min <= at_us <= one.t_max), default=latest_us)
         found = [

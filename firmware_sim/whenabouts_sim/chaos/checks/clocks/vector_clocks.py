@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from whenabouts_protocol.group_state import HEARTBEAT, KIND, PROCESS, VIEW
-from whenabouts_sim.chaos.checks.landed import ENTER, Id, Landed, LandedReading
+from whenabouts_sim.chaos.checks.landed import Id, Landed, LandedReading
 from whenabouts_sim.chaos.parts.gateway_part import badge_key, badge_of
 from whenabouts_sim.chaos.parts.job_rules import STATE
 from whenabouts_sim.chaos.schedule.schedule import stream_of
@@ -69,7 +69,7 @@ def broken_clocks(
             continue
         else:
             possible = places[*_start(one), len(one.vclock or ())]
-        times = seen[one.stream, one.key] if one.kind == "tag" and one.value != ENTER else []
+        times = seen[one.stream, one.key] if one.is_seen else []
         ended_us = max(_within(one, times), default=begins.get(one.identity, one.t_max))
         found = [_known_too_early(one, ended_us, place, states) for place in sorted(possible)]
         if found and all(found):

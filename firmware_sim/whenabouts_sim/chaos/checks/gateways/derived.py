@@ -78,7 +78,7 @@ def _told_in(stream: str, of_boot: Sequence[LandedReading]) -> list[tuple[Pair, 
 def _wanted(near: Near, readings: Sequence[LandedReading]) -> dict[Pair, Said]:
     """The pairs of the definition."""
     rule = near_rule(near)
-    a, b = ([one for one in readings if one.stream == side.pattern and one.kind == "tag"] for side in (rule.a, rule.b))
+    a, b = ([one for one in readings if one.stream == side.pattern and one.is_seen] for side in (rule.a, rule.b))
     found = {}
     for x in a:
         for y in b:

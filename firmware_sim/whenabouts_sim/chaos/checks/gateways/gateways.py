@@ -81,13 +81,16 @@ def broken_gateways(
     plans, grouped = schedule.gateways, [(one.site, one.name) for one in schedule.gateways if one.group]
     ran = {name: in_force(one.plan, one.lives, heard.rules) for name, one in gateways.items()}
     begins = dict(latest_begins(grouped, reported, landed))
+    gives_up = schedule.undated_us or schedule.most_undated
+    patient = {(one.plan.site, one.plan.name) for one in gateways.values() if not gives_up and not one.machine.runs}
+    held_up = bool(schedule.most_waiting)
     liars = frozenset({lying_member.NAME} if schedule.lying_member else ())
     for law, texts in (
         # Who is lied to may know too much of others, if not by far.
         ("clocks", () if liars else broken_clocks(landed, rotten, schedule.sightings, begins)),
         ("knowledge", broken_knowledge(landed, heard.states, schedule.sightings, liars, rotten, begins)),
         ("knowledge", broken_reports(schedule, landed, lives, heard.links, end_us)),
-        ("clock states", broken_clock_states(plans, schedule.sightings, landed, lives, bool(schedule.most_waiting))),
+        ("clock states", broken_clock_states(plans, schedule.sightings, landed, lives, held_up, patient)),
         ("derived", broken_derived(plans, landed, lives, rotten, ran)),
         ("states", broken_states(grouped, reported, landed, rotten)),
         ("visits", broken_visits(grouped, seen, reported, landed, lives, rotten, shut)),
