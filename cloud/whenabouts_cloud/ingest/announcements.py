@@ -4,7 +4,7 @@ A gateway's watermark counts only when every number that its heartbeat named has
 and in all.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,10 +35,13 @@ class _Waited:
 
 
 class Gateways:
-    """What gateways have said about themselves; `frontiers` has the frontier of each, us since 1970 UTC."""
+    """What gateways have said about themselves; `frontiers` has the frontier of each, us since 1970 UTC.
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    may_publish: whether a gateway may publish a stream, now: frontiers name no others.
+    """
+
+    def __init__(self, ledger: Ledger, may_publish: Callable[[Gateway, str], bool]) -> None:
+        self._ledger, self._may_publish = ledger, may_publish
         self._streams: dict[Gateway, list[str]] = {}
         self._waited: dict[Gateway, list[_Waited]] = {}  # the one waited for, and the newest
         self._newest: dict[Gateway, Heartbeat] = {}
@@ -93,8 +96,9 @@ class Gateways:
             if one is None or one.frontier_us is None:
                 continue
             if one.frontier_us > self.frontiers.get(origin, INT64_MIN):
+                streams = [stream for stream in self._streams[origin] if self._may_publish(origin, stream)]
                 yield {"site": origin[0], "gateway": origin[1], "frontier_us": one.frontier_us, "boot": one.boot,
-                       "streams": self._streams[origin], "landed_us": now_us}  # fmt: skip
+                       "streams": streams, "landed_us": now_us}  # fmt: skip
 
     def _fulfilled(self, origin: Gateway, waited: list[_Waited]) -> _Waited | None:
         """The newest heartbeat whose numbers have all landed; None without one or without a birth.

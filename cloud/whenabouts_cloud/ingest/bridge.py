@@ -79,7 +79,7 @@ class Bridge:
         self._sent_changed = False
         self._ledger = Ledger()
         landing.recover_into(self._ledger)
-        self._gateways = Gateways(self._ledger)
+        self._gateways = Gateways(self._ledger, self._owners.may_publish)
         self._dead = DeadLetters(landing.letters())
         self._waiting: dict[str, list[Reading]] = {"": [], AHEAD_DIR: []}  # by folder in the landing
         self._bytes = 0
@@ -200,8 +200,7 @@ class Bridge:
         elif leaf == "birth":
             birth = decode_birth(payload)
             _check_origin(origin, (birth.site, birth.gateway))
-            streams = [str(stream[0]) for stream in birth.streams]
-            self._gateways.born(origin, [name for name in streams if self._owners.may_publish(origin, name)])
+            self._gateways.born(origin, [str(stream[0]) for stream in birth.streams])
             if self._health is not None:
                 self._health.birth(birth, self._now_us())
         elif leaf == "status":

@@ -20,7 +20,16 @@ from whenabouts_sim.chaos.parts.gateway_part import Gateway
 from whenabouts_sim.chaos.parts.ingest_part import Ingest
 from whenabouts_sim.chaos.parts.landing_files import files_of
 from whenabouts_sim.chaos.parts.part import Part
-from whenabouts_sim.chaos.schedule.fault import ALL_READERS, CONNECTION_KINDS, JOBS, MACHINE_KINDS, MERGED, WHOLE, Fault
+from whenabouts_sim.chaos.schedule.fault import (
+    ALL_READERS,
+    CONNECTION_KINDS,
+    FORGOTTEN,
+    JOBS,
+    MACHINE_KINDS,
+    MERGED,
+    WHOLE,
+    Fault,
+)
 
 SLOWEST = 40  # times as slow as usual: the network
 # The numbers of application and version are there: a file with others is somebody else's, and is not touched.
@@ -67,6 +76,8 @@ class Disturbances:
         elif fault.kind == "compact":
             if isinstance(part, Ingest) and not part.machine.off:
                 self._compact(fault, part)
+        elif fault.kind == FORGOTTEN:
+            pass  # the file of gateways has been written without it
         elif fault.kind in CONNECTION_KINDS:
             self._of_connection(fault, part.session if isinstance(part, Ingest) else fault.target)
         else:

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
 from whenabouts_cloud import durable
-from whenabouts_cloud.ingest import landing_writer
+from whenabouts_cloud.ingest import bridge, landing_writer
 from whenabouts_cloud.jobs.output import task_files
 from whenabouts_edge.agent import agent, timekeeping
 from whenabouts_edge.readers import port
@@ -31,6 +31,7 @@ def limited(schedule: Schedule) -> Iterator[None]:
             (intake, "MAX_WAITING", schedule.most_waiting),
             (agent, "MAX_WAITING", schedule.most_waiting),
             (timekeeping, "MAX_WAITING", schedule.most_waiting),
+            (bridge, "FRONTIER_EVERY_US", schedule.frontier_us),
             (undated, "KEPT_US", schedule.undated_us),
             (undated, "LIMIT", schedule.most_undated),
             # What comes at once must be less than what may wait, as with the usual limits.

@@ -13,7 +13,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from whenabouts_cloud.ingest.owners import Owners, read_owners
 from whenabouts_cloud.landing.layout import PART
 from whenabouts_cloud.rules.model import CepRule, LatwinRule, Rule
 from whenabouts_protocol.topics import topic
@@ -63,7 +62,7 @@ from whenabouts_sim.chaos.parts.job_rules import GROUP, rule, rules_message
 from whenabouts_sim.chaos.parts.landing_files import Ends, FileId
 from whenabouts_sim.chaos.parts.part import Part
 from whenabouts_sim.chaos.parts.rule_form import Sending
-from whenabouts_sim.chaos.schedule.fault import CLOUD, JOBS
+from whenabouts_sim.chaos.schedule.fault import CLOUD, FORGOTTEN, JOBS
 from whenabouts_sim.chaos.schedule.schedule import Schedule
 from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.readers.line import LineSensor
@@ -146,8 +145,9 @@ class _Run:
         for ingest in schedule.ingests:
             place = folder / f"{PART}{ingest.part}" if ingest.part else folder
             self._ingests[ingest.name] = Ingest(
-                ingest.name, place, self._cloud, self._loop, self._broker, self._tell, ingest.sites, self._owners
-            )
+                ingest.name, place, self._cloud, self._loop, self._broker, self._tell, ingest.sites,
+                self._gateways_file if schedule.has_owners else None,
+            )  # fmt: skip
         for ingest in schedule.ingests:
             self._at(ingest.begins_us, self._ingests[ingest.name].start)
         rules = [
@@ -308,12 +308,6 @@ class _Run:
 
     # A liar among the gateways, and the next version of the wire.
 
-    def _owners(self) -> Owners | None:
-        """Who may publish what, if the schedule has a file of it."""
-        if not self.schedule.has_owners:
-            return None
-        return Owners(read_owners(self._gateways_file))
-
     @property
     def _gateways_file(self) -> Path:
         return self._disks.root / "gateways.json"
@@ -322,9 +316,20 @@ class _Run:
         of: dict[str, dict[str, list[str] | None]] = {
             f"{one.site}/{one.name}": {"streams": one.streams} for one in self.schedule.gateways
         }
+        for fault in self.schedule.faults:
+            if fault.kind == FORGOTTEN and self._now_us < fault.end_us:
+                [plan] = [one for one in self.schedule.gateways if f"{one.site}/{one.name}" == fault.target]
+                missed = plan.own_streams[fault.count % len(plan.own_streams)]
+                of[fault.target] = {"streams": [one for one in plan.own_streams if one != missed]}
+                self._at(fault.end_us, self._correct_gateways_file)
         if self.schedule.liar:
             of[f"{self.schedule.liar}/{liar.NAME}"] = {"streams": [liar.STREAM]}
         self._gateways_file.write_text(json.dumps({"gateways": of}))
+
+    def _correct_gateways_file(self) -> None:
+        self._write_gateways_file()
+        for ingest in self._ingests.values():
+            ingest.look_at_owners()
 
     def _start_lying_member(self, site: str) -> None:
         peers = {one.name: one.site for one in self.schedule.gateways}

@@ -10,7 +10,7 @@ from pathlib import Path
 from whenabouts_edge.config.settings import SPOOL
 from whenabouts_sim.demo.rules import CONFIDENCE, D_US, THEFT
 from whenabouts_sim.soak.kill_plan import Kill, draw_kills
-from whenabouts_sim.soak.memory import rss_bytes
+from whenabouts_sim.soak.memory import Sample, rss_bytes
 from whenabouts_sim.soak.verdict import Found, PairRule, Span, Truth, Verdict, judged
 from whenabouts_sim.stack.sources import SimulatedReaders
 from whenabouts_sim.stack.stack import PartError, Stack
@@ -63,7 +63,7 @@ class Soak:
         self._down: dict[str, float] = {}  # when each of those that were killed is started again
         self._dead: dict[str, list[Span]] = defaultdict(list)
         self._dead_since_us: dict[str, int] = {}
-        self._memory: dict[str, list[int]] = defaultdict(list)
+        self._memory: dict[str, list[Sample]] = defaultdict(list)
         self._faults: list[str] = []
 
     def run(self) -> Verdict:
@@ -169,7 +169,7 @@ class Soak:
     def _sample(self) -> None:
         for name, part in self._stack.parts.items():
             if size := rss_bytes(part.process.pid):
-                self._memory[name].append(size)
+                self._memory[name].append(Sample(time.monotonic() - part.began_s, size))
 
     def _tell(self, passed_s: float) -> None:
         stack = self._stack

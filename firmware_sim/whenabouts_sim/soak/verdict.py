@@ -11,7 +11,7 @@ from typing import Any
 from whenabouts_sim.judge.placement import Landed, ReadingId, SightingId, place
 from whenabouts_sim.judge.thefts import TheftRule, TheftSummary, summarise_thefts
 from whenabouts_sim.judge.truth import rule_pairs
-from whenabouts_sim.soak.memory import grows
+from whenabouts_sim.soak.memory import Sample, grows
 from whenabouts_sim.world.clocks import GatewayClock
 from whenabouts_sim.world.emitted import EmittedFrame
 from whenabouts_sim.world.world import SimReader
@@ -66,7 +66,7 @@ class PairRule:
 class Verdict:
     """Numbers of a run. excused: sightings that an agent may have lost, as it was dead; lost: those that it may not.
 
-    wrong_stamps: rows of the landing that report no sighting, or one outside their stamp. memory: of each part, bytes, over
+    wrong_stamps: rows of the landing that report no sighting, or one outside their stamp. memory: of each part, over
     time. faults: what went wrong in words, such as a part that ended by itself.
     """
 
@@ -82,7 +82,7 @@ class Verdict:
     pairs_absent: int
     thefts: TheftSummary
     kills: Mapping[str, int] = field(default_factory=dict)
-    memory: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    memory: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
     faults: Sequence[str] = ()
 
     @property
@@ -101,15 +101,19 @@ class Verdict:
         wrong = self.repeated + self.wrong_stamps + self.pairs_repeated + self.pairs_unexpected
         return self.complete and self.thefts.exact and not (wrong or self.growing or self.faults)
 
+    @property
+    def most_bytes(self) -> dict[str, int]:
+        """The most that each part has used."""
+        return {name: max(one.size_bytes for one in samples) for name, samples in self.memory.items()}
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values; memory as the most that each part has used."""
-        most = {name: max(samples) for name, samples in self.memory.items()}
-        return {**asdict(self), "memory": most, "growing": self.growing, "sound": self.sound}
+        return {**asdict(self), "memory": self.most_bytes, "growing": self.growing, "sound": self.sound}
 
     def text(self) -> str:
         """The numbers for people."""
         kills = ", ".join(f"{name} {count}" for name, count in sorted(self.kills.items())) or "none"
-        memory = ", ".join(f"{name} {max(of) / MIB:.0f} MiB" for name, of in sorted(self.memory.items()))
+        memory = ", ".join(f"{name} {size / MIB:.0f} MiB" for name, size in sorted(self.most_bytes.items()))
         lines = [
             f"killed: {kills}",
             f"{self.made} sightings left the readers; {self.excused} of them while an agent was dead",
@@ -129,7 +133,7 @@ class Verdict:
 
 def judged(
     pair_rule: PairRule, theft_rule: TheftRule, truth: Truth, found: Found, *, kills: Mapping[str, int] = {},
-    memory: Mapping[str, Sequence[int]] = {}, faults: Iterable[str] = (),
+    memory: Mapping[str, Sequence[Sample]] = {}, faults: Iterable[str] = (),
 ) -> Verdict:  # fmt: skip
     """Compare what was found with what truly happened. Cost: quadratic in the sightings of one key at one reader."""
     must_land = truth.must_land()

@@ -41,6 +41,7 @@ class Part:
 
     def __init__(self, name: str, command: Sequence[str], log: Path, stdout: bool = False) -> None:
         self.name, self.command, self.log = name, list(command), log
+        self.began_s = time.monotonic()
         with log.open("ab") as file:
             self._began = file.seek(0, os.SEEK_END)
             self.process = subprocess.Popen(

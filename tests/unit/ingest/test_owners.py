@@ -63,6 +63,24 @@ def test_a_birth_gives_a_watermark_only_for_streams_that_the_gateway_may_publish
         assert [row["streams"] for row in frontiers(folder)] == [["dock/tags"]]
 
 
+def test_a_watermark_names_a_stream_as_soon_as_the_file_allows_it_and_no_longer(tmp_path):
+    """A job would wait for ever for the watermark of a stream that was allowed later than its gateway told its birth."""
+    now_us = NOW_US
+    with quick_folder() as folder:
+        owners = owned(tmp_path, ["dock/tags"])
+        bridge = Bridge(Landing(folder), lambda: now_us, owners)
+        streams = [(name, "tag", None, 0, 0) for name in ("dock/tags", "shelf/tags")]
+        bridge.take(at("g1", "birth"), encode_birth(Birth("hall", "g1", 0, streams)), 1)
+        for allowed in (["dock/tags"], None, ["shelf/tags"]):
+            owned(tmp_path, allowed)
+            owners.replace(read_owners(tmp_path / "gateways.json"))
+            now_us += 2_000_000
+            bridge.take(at("g1", "heartbeat"), heartbeat("g1", 0, now_us, {}), 2)
+            bridge.flush()
+        told = [row["streams"] for row in sorted(frontiers(folder), key=lambda row: row["frontier_us"])]
+        assert told == [["dock/tags"], ["dock/tags", "shelf/tags"], ["shelf/tags"]]
+
+
 def test_derived_streams_land_only_from_gateways_that_were_sent_the_rule():
     """As the retained rules messages say, also after a restart; no file is needed for it."""
     rule = CompiledRule("$rule/handover", -5, 5, 1, 2, True, 10, RuleSide(["a"], 0, 5), RuleSide(["b"], 0, 5))

@@ -15,7 +15,7 @@ from whenabouts_sim.judge.placement import Landed
 from whenabouts_sim.judge.thefts import TheftRule
 from whenabouts_sim.soak.command import soak
 from whenabouts_sim.soak.kill_plan import LONGEST_DOWN_S, QUIET_S, draw_kills
-from whenabouts_sim.soak.memory import LEAST_SAMPLES, ROOM_BYTES, grows, rss_bytes
+from whenabouts_sim.soak.memory import LEAST_SAMPLES, ROOM_BYTES, Sample, grows, rss_bytes
 from whenabouts_sim.soak.verdict import Found, PairRule, Truth, judged
 from whenabouts_sim.stack.run_folder import in_folder
 from whenabouts_sim.stack.stack import PartError
@@ -69,7 +69,7 @@ def test_kills_leave_begin_and_end_alone_and_each_target_until_it_has_rested():
 
 def test_a_run_without_a_fault_is_sound_and_its_numbers_are_told():
     """Also as plain values."""
-    found = verdict(kills={"agent": 2}, memory={"ingest": [1 << 20, 3 << 20]})
+    found = verdict(kills={"agent": 2}, memory={"ingest": [Sample(1, 1 << 20), Sample(2, 3 << 20)]})
     assert found.sound
     assert (found.made, found.landed, found.pairs, found.thefts.expected_matches) == (4, 4, 1, 1)
     assert found.as_dict()["memory"] == {"ingest": 3 << 20}
@@ -125,14 +125,22 @@ def test_readings_report_the_sightings_that_must_have_landed_where_that_is_open(
 
 def test_memory_that_grows_without_end_is_told_and_a_level_is_not():
     """A part that is started again begins low; that is no growth."""
-    level = [50_000_000, 80_000_000] * LEAST_SAMPLES
+    level = [Sample(1, 50_000_000), Sample(11, 80_000_000)] * LEAST_SAMPLES
     assert not grows(level)
-    leak = [50_000_000 + n * ROOM_BYTES // 20 for n in range(3 * LEAST_SAMPLES)]
+    leak = [Sample(200 + n, 50_000_000 + n * ROOM_BYTES // 20) for n in range(3 * LEAST_SAMPLES)]
     assert grows(leak)
     assert not grows(leak[: LEAST_SAMPLES - 1]), "too few tell nothing"
+    assert grows([one._replace(age_s=n % 7 * 10) for n, one in enumerate(leak)]), "at each age it needs more"
     found = verdict(memory={"ingest": leak})
     assert found.growing == ("ingest",)
     assert not found.sound
+
+
+def test_a_part_that_gets_older_by_chance_does_not_grow():
+    """It needs more the older it is, and lives longer in the end."""
+    young = [Sample(age_s, 50_000_000 + age_s * 10_000_000) for age_s in range(0, 30, 5)]
+    old = [Sample(age_s, 50_000_000 + age_s * 10_000_000) for age_s in range(0, 100, 5)]
+    assert not grows(20 * young + 3 * old)
 
 
 def test_the_memory_of_a_session_is_that_of_all_its_processes():

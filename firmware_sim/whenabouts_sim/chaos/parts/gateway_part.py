@@ -80,6 +80,14 @@ class GatewayPlan:
         """Patterns of what it may publish, None for all: those that a rule of its own derives must be named."""
         return None if self.near is None else ["#", self.near.stream]
 
+    @property
+    def own_streams(self) -> list[str]:
+        """The names of all streams that it publishes."""
+        names = {stream for _, stream in self.readers}
+        if self.group:
+            names |= {state_stream(self.name), presence_stream(badge_of(self.name))}
+        return sorted(names | {one.stream for one in (self.near,) if one is not None})
+
     def is_sensor(self, reader: str) -> bool:
         """True if this reader sends lines of text."""
         return self.has_sensors and reader != badge_of(self.name)

@@ -10,7 +10,7 @@ from whenabouts_cloud.ingest import service as service_module
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.holding import LandingError
 from whenabouts_cloud.ingest.landing_writer import Landing
-from whenabouts_cloud.ingest.owners import Owners
+from whenabouts_cloud.ingest.owners import Owners, OwnersFile, read_owners
 from whenabouts_cloud.ingest.service import FLUSH_S, RETRY_S, IngestService
 from whenabouts_cloud.landing.damage import check
 from whenabouts_cloud.landing.repair import locked, repair
@@ -25,8 +25,9 @@ from whenabouts_sim.chaos.parts.part import Part
 
 
 class Ingest(Part):
-    """An ingest. folder: its part of the landing. sites: what it lands, none: all. session: its name at the broker. owners:
-    who may publish what, at each start. is_damaged: a file of it has changed, and is repaired if it does not start.
+    """An ingest. folder: its part of the landing. sites: what it lands, none: all. session: its name at the broker.
+    gateways: the file that says who may publish what. is_damaged: a file of it has changed, and is repaired if it does not
+    start.
     is_checked: its operator repairs its landing before its next start.
     """
 
@@ -34,10 +35,11 @@ class Ingest(Part):
 
     def __init__(
         self, name: str, folder: Path, machine: Machine, loop: VirtualLoop, broker: Broker, told: Callable[[str], None],
-        sites: Sequence[str] = (), owners: Callable[[], Owners | None] = lambda: None,
+        sites: Sequence[str] = (), gateways: Path | None = None,
     ) -> None:  # fmt: skip
         super().__init__(name, machine, loop, told)
-        self._owners = owners
+        self._file = gateways
+        self._watched: OwnersFile | None = None
         self.folder, self._broker, self.sites = folder, broker, tuple(sites)
         self.bridge: Bridge | None = None
         self.session = ""
@@ -62,10 +64,19 @@ class Ingest(Part):
         with patch.object(service_module, "FLUSH_S", 0.0):
             process.context.run(flush)
 
+    def look_at_owners(self) -> None:
+        """Read the file of gateways again if it has changed, as it does every few seconds."""
+        if self.process is not None and self.process.alive and self._watched is not None:
+            self.process.context.run(self._watched.look)
+
     def _opened(self) -> tuple[Landing, Bridge]:
         landing = Landing(Store.at(self.folder))
         try:
-            return landing, Bridge(landing, owners=self._owners(), sites=self.sites)
+            owners = None
+            if self._file is not None:
+                owners = Owners(read_owners(self._file))
+                self._watched = OwnersFile(self._file, owners)
+            return landing, Bridge(landing, owners=owners, sites=self.sites)
         except LandingError:
             landing.close()
             raise

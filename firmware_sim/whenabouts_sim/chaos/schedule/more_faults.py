@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from whenabouts_sim.chaos.schedule.fault import ALL_READERS, CLOUD, JOBS, MERGED, WHOLE, Fault
+from whenabouts_sim.chaos.schedule.fault import ALL_READERS, CLOUD, FORGOTTEN, JOBS, MERGED, WHOLE, Fault
 from whenabouts_sim.world.world import SECOND_US
 
 PART_ENDED, PART_FAILED, PART_REFUSED, PART_UNPLUGGED = 0.2, 0.2, 0.15, 0.15  # of schedules
 PART_OUTAGE = 0.3  # of schedules in which a badge lies long enough
 PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED, PART_SET_BACK = 0.15, 0.2, 0.15, 0.1  # of schedules
 PART_NAMES_LOST = 0.25  # of schedules
+PART_FORGOTTEN = 0.06  # of schedules
 PART_LEAVES = 0.7  # of groups of three or more
 PART_MERGED_ROT = 0.4  # of runs that merge: with damage to a file, perhaps to what they wrote
 PART_UNREAD = 0.4  # of those: with a job that was killed in a micro-batch before, and repeats it afterwards
@@ -26,6 +27,7 @@ def more_faults(seed: int, hosts: Sequence[str], ingests: Sequence[str], active_
     yield from _set_back(_server_clock(seed), active_us)
     yield from _unsynced(Random(f"syncs/{seed}"), active_us)
     yield from _names_lost(Random(f"names lost/{seed}"), active_us)
+    yield from _forgotten(Random(f"forgotten/{seed}"), hosts, active_us)
 
 
 def _ends(chance: Random, hosts: Sequence[str], active_us: int) -> Iterator[Fault]:
@@ -129,6 +131,12 @@ def is_set_back(seed: int) -> bool:
 
 def _server_clock(seed: int) -> Random:
     return Random(f"server clock/{seed}")
+
+
+def _forgotten(chance: Random, gateways: Sequence[str], active_us: int) -> Iterator[Fault]:
+    """Who enrolled a gateway forgot one of its streams, and adds it later."""
+    if chance.random() < PART_FORGOTTEN:
+        yield Fault(FORGOTTEN, 0, chance.randint(SECOND_US, active_us), chance.choice(gateways), chance.randrange(8))
 
 
 def _set_back(chance: Random, active_us: int) -> Iterator[Fault]:

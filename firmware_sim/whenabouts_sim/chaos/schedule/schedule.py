@@ -13,7 +13,7 @@ from whenabouts_sim.chaos.parts.gateway_part import LEAVE_MS, GatewayPlan, badge
 from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, TOGETHER
 from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, Owner, RulePlan
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
-from whenabouts_sim.chaos.schedule.fault import CLOUD, SECOND, Fault, draw_faults
+from whenabouts_sim.chaos.schedule.fault import CLOUD, FORGOTTEN, SECOND, Fault, draw_faults
 from whenabouts_sim.chaos.schedule.forms import with_forms, with_impatience, with_returning_goods
 from whenabouts_sim.chaos.schedule.gateway_forms import (
     with_damage,
@@ -43,7 +43,11 @@ UNDATED = (*8 * ((0, 0),), (200_000, 0), (1_000_000, 0), (0, 5))  # how long rea
 PART_OFTEN = 0.3  # of schedules: jobs with many small micro-batches
 PART_OFTEN_THEN = 0.7  # of those in which the clock of the ingests is set back
 PART_HASTY, HASTY_MS = 0.2, 50  # of schedules: with rules that hardly wait, and a gateway that comes late
+PATIENT_MS = 60_000  # a DELAY that nobody misses
 PART_LONG = 0.1  # of schedules: three times as long
+PART_FINE = 0.12  # of schedules: watermarks in small steps, from gateways to jobs
+FINE_MS = 100  # between two of them
+PART_LAGGING = 0.08  # of schedules: rules wait for a gateway that cannot be reached for long
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,8 @@ class Schedule:
     most_in_batch: readings of a message, message_bytes: its length, most_waiting: readings between ports and spool,
     few_rows: results of a task that are merged with those of others; 0 in the same way. lying_member: the site of a member
     of the group that lies, "" if there is none. interrupts: part of the listings of a folder by a job after which ingests
-    write at once. undated_us: how long readings wait for UTC, most_undated: how many do; 0 in the same way.
+    write at once. undated_us: how long readings wait for UTC, most_undated: how many do, frontier_us: how
+    often ingests write watermarks; 0 in the same way.
     """
 
     seed: int
@@ -94,11 +99,13 @@ class Schedule:
     interrupts: float = 0.0
     undated_us: int = 0
     most_undated: int = 0
+    frontier_us: int = 0
 
     @property
     def has_owners(self) -> bool:
         """True if the ingests have a file that says who may publish what."""
-        return bool(self.liar) or any(one.near for one in self.gateways)
+        is_forgotten = any(one.kind == FORGOTTEN for one in self.faults)
+        return bool(self.liar) or is_forgotten or any(one.near for one in self.gateways)
 
     @property
     def calm_us(self) -> int:
@@ -160,6 +167,12 @@ def draw(seed: int) -> Schedule:
         at_us, length_us = hasty.randint(0, active_us // 2), hasty.randint(1500, 3500) * 1000
         faults += (Fault("unreachable", at_us, length_us, f"{late.site}/{late.name}"),)
         gateways, sightings = with_second_readers(hasty, gateways, sightings, late)
+    lags = Random(f"lags/{seed}")
+    if len(gateways) > 1 and lags.random() < PART_LAGGING:
+        rules = tuple(replace(one, delay_ms=PATIENT_MS) for one in rules)
+        away = lags.choice(gateways)
+        at_us, length_us = lags.randint(0, active_us // 2), lags.randint(4, 8) * SECOND_US
+        faults += (Fault("unreachable", at_us, length_us, f"{away.site}/{away.name}"),)
     rules = with_forms(Random(f"forms/{seed}"), rules)
     rules = with_impatience(Random(f"impatient/{seed}"), rules)
     rules = with_options(Random(f"options/{seed}"), rules)
@@ -174,6 +187,10 @@ def draw(seed: int) -> Schedule:
     # Only jobs that have read much can miss what is put into an hour that has ended.
     part_often = PART_OFTEN_THEN if is_set_back(seed) else PART_OFTEN
     trigger_s = often.choice((0.15, 0.3, 0.6)) if often.random() < part_often else trigger_s
+    is_fine = Random(f"fine/{seed}").random() < PART_FINE
+    if is_fine:
+        trigger_s = 0.15
+        gateways = tuple(replace(one, heartbeat_ms=FINE_MS) for one in gateways)
     liar = chance.choice(SITES) if chance.random() < PART_LYING else ""
     small = Random(f"small/{seed}")
     gateways = with_rules(Random(f"near/{seed}"), Random(f"sides/{seed}"), with_small_spools(small, gateways))
@@ -196,12 +213,12 @@ def draw(seed: int) -> Schedule:
         small.choice((0, 0, 0, 5)), small.choice((0, 2, 5)), Random(f"batch/{seed}").choice((0, 0, 0, 3)),
         limits.choice((0, 0, 0, 1500)), 0 if ends else limits.choice((0, 0, 0, 20)),
         Random(f"few/{seed}").choice((0, 0, 0, 2)), lying, Random(f"interrupts/{seed}").choice((0, 0, 0, 0.1, 0.5)),
-        *Random(f"undated/{seed}").choice(UNDATED),
+        *Random(f"undated/{seed}").choice(UNDATED), 1000 * FINE_MS if is_fine else 0,
     )  # fmt: skip
 
 
 def _rules(chance: Random, gateways: Sequence[GatewayPlan]) -> tuple[RulePlan, ...]:
-    delay_ms = chance.choice((200, 1_000, 60_000))
+    delay_ms = chance.choice((200, 1_000, PATIENT_MS))
     pairs = RulePlan(PAIRS, chance.choice((300, 1000, 2000)), chance.choice((10, 50, 80, 100)), delay_ms)
     matches = RulePlan(MATCHES, chance.choice((1000, 60_000)), 100, delay_ms)
     if gateways[0].group:

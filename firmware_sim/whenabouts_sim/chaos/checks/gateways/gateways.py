@@ -8,6 +8,7 @@ from whenabouts_sim.chaos.checks.clocks.told_states import broken_reports
 from whenabouts_sim.chaos.checks.clocks.vector_clocks import broken_clocks
 from whenabouts_sim.chaos.checks.gateways.closed_ports import broken_closed_ports
 from whenabouts_sim.chaos.checks.gateways.derived import broken_derived
+from whenabouts_sim.chaos.checks.gateways.lasting import broken_lasting
 from whenabouts_sim.chaos.checks.gateways.ports import broken_ports, shut_spans
 from whenabouts_sim.chaos.checks.gateways.rules_in_force import in_force
 from whenabouts_sim.chaos.checks.gateways.states import broken_states, latest_begins
@@ -93,6 +94,10 @@ def broken_gateways(
         ("clock states", broken_clock_states(plans, schedule.sightings, landed, lives, held_up, patient)),
         ("derived", broken_derived(plans, landed, lives, rotten, ran)),
         ("states", broken_states(grouped, reported, landed, rotten)),
+        (
+            "states",
+            broken_lasting([one for one in grouped if one not in rotten], reported, landed, heard.heartbeats, shut),
+        ),
         ("visits", broken_visits(grouped, seen, reported, landed, lives, rotten, shut)),
     ):
         yield from (Broken(law, text) for text in texts)

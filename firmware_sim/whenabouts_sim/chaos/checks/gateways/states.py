@@ -35,7 +35,7 @@ def broken_states(
     for site, gateway in gateways:
         if (site, gateway) in rotten:
             continue
-        for (view, number), count in Counter(one[:2] for one in _states(landed, site, gateway)).items():
+        for (view, number), count in Counter(one[:2] for one in states_of(landed, site, gateway)).items():
             if count > 1:
                 yield f"{count} states of {site}/{gateway} have the number {number} in view {view}"
         ends = ends_of(sorted(EPOCH_US + one.true_us for one in reported if one.reader == badge_of(gateway)))
@@ -65,13 +65,14 @@ def latest_begins(
 
 def changes(site: str, gateway: str, landed: Landed) -> Iterator[tuple[LandedReading, bool]]:
     """The states of a gateway in which its badge has come or left since the state before, and whether it has come."""
-    for before, after in pairwise(sorted(_states(landed, site, gateway))):
+    for before, after in pairwise(sorted(states_of(landed, site, gateway))):
         follows = before[:2] == (after[0], after[1] - 1)
         if follows and None not in (before[3], after[3]) and before[3] is not after[3]:
             yield after[2], bool(after[3])
 
 
-def _states(landed: Landed, site: str, gateway: str) -> Iterator[State]:
+def states_of(landed: Landed, site: str, gateway: str) -> Iterator[State]:
+    """The states that a gateway has told, without clock heartbeats."""
     for one in landed.readings:
         is_own = (one.site, one.gateway) == (site, gateway)
         if is_own and one.kind == KIND and one.stream == state_stream(gateway):

@@ -51,7 +51,7 @@ def broken_visits(
             is_whole = len(visits) == len(told)  # else a gap reading counts what the spool refused
             yield from _unordered(visits, times, is_whole)
             if is_whole and not any(one.kind == "gap" for one in reads):  # the stamps of those reads are not known
-                yield from _missing(stream, _pauses(times, reads, shut.get(reader, ())), visits, lives[reader])
+                yield from _missing(stream, pauses(times, reads, shut.get(reader, ())), visits, lives[reader])
 
 
 def ends_of(times: Sequence[int]) -> list[int]:
@@ -99,7 +99,7 @@ def _fit(enter: LandedReading, leave: LandedReading, times: Sequence[int]) -> bo
     return is_long and 1 <= said["reads"] <= most_reads
 
 
-def _pauses(times: Sequence[int], reads: Sequence[LandedReading], shut: Spans = ()) -> Iterator[tuple[int, int]]:
+def pauses(times: Sequence[int], reads: Sequence[LandedReading], shut: Spans = ()) -> Iterator[tuple[int, int]]:
     """Sightings on both sides of each pause that stamps do not leave open, however the gateway's clock was slewed. The port
     was open for long enough in it.
     """
