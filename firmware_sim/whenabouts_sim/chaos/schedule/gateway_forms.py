@@ -18,8 +18,8 @@ PART_SENT = 0.4  # of those, unless the broker forgets what it retains: with rul
 PART_SENSORS = 0.1  # of schedules: with sensors in place of readers
 PART_DAMAGED = 0.1  # of gateways: with bytes that are damaged on the wire
 GAP_BYTES = 100  # more than a gap reading needs in a message
-PART_WITHOUT_UTC = 0.08  # of schedules: with a gateway that starts several times while it does not know UTC
-PART_SMALL = 0.15  # of gateways: with a spool that has room for a few messages
+PART_WITHOUT_UTC = 0.1  # of schedules: with a gateway that starts several times while it does not know UTC
+PART_SMALL, PART_SMALL_GROUPED = 0.15, 0.25  # of gateways: with a spool that has room for a few messages
 
 
 def with_small_spools(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
@@ -28,7 +28,7 @@ def with_small_spools(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tupl
     """
     return tuple(
         replace(one, spool_bytes=max(chance.choice((400, 1000, 3000)), GAP_BYTES * (1 + len(one.readers))))
-        if chance.random() < PART_SMALL
+        if chance.random() < (PART_SMALL_GROUPED if one.group else PART_SMALL)
         else one
         for one in gateways
     )
@@ -155,7 +155,7 @@ def without_utc(
         chance.randint(active_us // 2, active_us),
     )
     bound_us = chosen.clock.known[0][2]
-    before = ((-10 * SECOND_US, since_us, bound_us),) if since_us else ()
+    before = ((chance.choice((-10 * SECOND_US, since_us // 2)), since_us, bound_us),) if since_us else ()
     clock = replace(chosen.clock, known=(*before, (known_us, 1 << 60, bound_us)))
     begin_us = max(since_us, SECOND_US // 2)
     times = sorted(chance.randint(begin_us, max(begin_us, known_us)) for _ in range(chance.choice((2, 3))))

@@ -111,10 +111,15 @@ def _unsynced(chance: Random, active_us: int) -> Iterator[Fault]:
 
 def _names_lost(chance: Random, active_us: int) -> Iterator[Fault]:
     """An ingest is killed after a file got its name, before that name is durable, and the power is cut: before it is started
-    again, when jobs have read the file; or later, when the hour has ended, whose folder is not synced any more.
+    again, when jobs have read the file; just afterwards, in the hour that has begun; or later, when the hour has ended, of
+    which the folder is not synced any more.
     """
     if chance.random() < PART_NAMES_LOST:
-        if chance.random() < 0.5:
+        which = chance.random()
+        if which < 0.25:
+            at_us, length_us = HOUR_US + chance.randint(100, 900) * 1000, chance.randint(50, 300) * 1000
+            cut_us, count = at_us + length_us + chance.randint(100, 700) * 1000, chance.choice((0, 0, 0, 1))
+        elif which < 0.6:
             at_us, length_us = HOUR_US - chance.randint(0, 500) * 1000, chance.randint(100, 500) * 1000
             cut_us, count = at_us + length_us + chance.randint(300, 1800) * 1000, chance.choice((0, 0, 0, 1))
         else:

@@ -10,7 +10,7 @@ from random import Random
 
 from whenabouts_sim.chaos.network import lying_member
 from whenabouts_sim.chaos.parts.gateway_part import LEAVE_MS, GatewayPlan, badge_key, badge_of
-from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, TOGETHER
+from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, SIDES, TOGETHER
 from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, Owner, RulePlan
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.chaos.schedule.fault import CLOUD, FORGOTTEN, SECOND, Fault, draw_faults
@@ -141,7 +141,10 @@ def draw(seed: int) -> Schedule:
     chance = Random(f"schedule/{seed}")
     active_us = chance.randint(25, 40) * SECOND_US // 10
     active_us *= 3 if Random(f"long/{seed}").random() < PART_LONG else 1
-    active_us *= 2 if is_set_back(seed) else 1  # so that much lands after the hour has ended
+    lags = Random(f"lags/{seed}")
+    is_lagging = lags.random() < PART_LAGGING
+    # So that much lands after the hour has ended, or after the watermark of a gateway that lags.
+    active_us *= 2 if is_set_back(seed) or is_lagging else 1
     gateways = _gateways(chance, active_us)
     sightings = _sightings(chance, active_us)
     grouped = _grouped(gateways, chance.random() < PART_GROUPED)
@@ -167,12 +170,12 @@ def draw(seed: int) -> Schedule:
         at_us, length_us = hasty.randint(0, active_us // 2), hasty.randint(1500, 3500) * 1000
         faults += (Fault("unreachable", at_us, length_us, f"{late.site}/{late.name}"),)
         gateways, sightings = with_second_readers(hasty, gateways, sightings, late)
-    lags = Random(f"lags/{seed}")
-    if len(gateways) > 1 and lags.random() < PART_LAGGING:
+    if len(gateways) > 1 and is_lagging:
         rules = tuple(replace(one, delay_ms=PATIENT_MS) for one in rules)
         away = lags.choice(gateways)
-        at_us, length_us = lags.randint(0, active_us // 2), lags.randint(4, 8) * SECOND_US
+        at_us, length_us = lags.randint(SECOND_US, active_us // 2), lags.randint(6, 9) * SECOND_US
         faults += (Fault("unreachable", at_us, length_us, f"{away.site}/{away.name}"),)
+        sightings = _the_other_way(gateways, sightings) if lags.random() < 0.5 else sightings
     rules = with_forms(Random(f"forms/{seed}"), rules)
     rules = with_impatience(Random(f"impatient/{seed}"), rules)
     rules = with_options(Random(f"options/{seed}"), rules)
@@ -215,6 +218,15 @@ def draw(seed: int) -> Schedule:
         Random(f"few/{seed}").choice((0, 0, 0, 2)), lying, Random(f"interrupts/{seed}").choice((0, 0, 0, 0.1, 0.5)),
         *Random(f"undated/{seed}").choice(UNDATED), 1000 * FINE_MS if is_fine else 0,
     )  # fmt: skip
+
+
+def _the_other_way(gateways: Iterable[GatewayPlan], sightings: Iterable[Sighting]) -> tuple[Sighting, ...]:
+    """Goods that come in at the door and leave by the dock, where a reader stands for it."""
+    a, b = SIDES
+    readers = {reader for one in gateways for reader, _ in one.readers}
+    pairs = [(one, one.replace(a, b)) for one in readers if one.startswith(a) and one.replace(a, b) in readers]
+    to = dict([*pairs, *((second, first) for first, second in pairs)])
+    return tuple(sorted(replace(one, reader=to.get(one.reader, one.reader)) for one in sightings))
 
 
 def _rules(chance: Random, gateways: Sequence[GatewayPlan]) -> tuple[RulePlan, ...]:
