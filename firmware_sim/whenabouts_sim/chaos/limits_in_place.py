@@ -31,6 +31,7 @@ def limited(schedule: Schedule) -> Iterator[None]:
             (intake, "MAX_WAITING", schedule.most_waiting),
             (agent, "MAX_WAITING", schedule.most_waiting),
             (timekeeping, "MAX_WAITING", schedule.most_waiting),
+            (agent, "CLOCK_EVERY_S", schedule.clock_s),
             (bridge, "FRONTIER_EVERY_US", schedule.frontier_us),
             (undated, "KEPT_US", schedule.undated_us),
             (undated, "LIMIT", schedule.most_undated),

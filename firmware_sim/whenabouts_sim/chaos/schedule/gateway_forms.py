@@ -19,6 +19,7 @@ PART_SENSORS = 0.1  # of schedules: with sensors in place of readers
 PART_DAMAGED = 0.1  # of gateways: with bytes that are damaged on the wire
 GAP_BYTES = 100  # more than a gap reading needs in a message
 PART_WITHOUT_UTC = 0.1  # of schedules: with a gateway that starts several times while it does not know UTC
+PART_SLOW_CLOCKS, SLOW_CLOCK_S = 0.06, 3.0  # of schedules: with an answer each so many seconds
 PART_SMALL, PART_SMALL_GROUPED = 0.15, 0.25  # of gateways: with a spool that has room for a few messages
 
 
@@ -122,6 +123,22 @@ def with_extreme_errors(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tu
         else one
         for one in gateways
     )
+
+
+def with_slow_clocks(
+    chance: Random, gateways: tuple[GatewayPlan, ...], active_us: int
+) -> tuple[tuple[GatewayPlan, ...], float]:
+    """The gateways, in some schedules with sources of UTC that seldom answer, while time services slew their clocks; and how
+    often these answer, 0 for the usual time.
+    """
+    if chance.random() >= PART_SLOW_CLOCKS:
+        return gateways, 0.0
+    slewed = []
+    for one in gateways:
+        begin_us, ppm = chance.randint(0, active_us // 2), chance.choice((-500, 500, -30_000, 30_000))
+        slews = ((begin_us, begin_us + active_us, ppm),)
+        slewed.append(replace(one, clock=replace(one.clock, slews=slews)))
+    return tuple(slewed), SLOW_CLOCK_S
 
 
 def with_second_readers(

@@ -23,6 +23,7 @@ from whenabouts_sim.chaos.schedule.gateway_forms import (
     with_second_readers,
     with_sensors,
     with_sent_rules,
+    with_slow_clocks,
     with_small_spools,
     without_utc,
 )
@@ -75,7 +76,7 @@ class Schedule:
     few_rows: results of a task that are merged with those of others; 0 in the same way. lying_member: the site of a member
     of the group that lies, "" if there is none. interrupts: part of the listings of a folder by a job after which ingests
     write at once. undated_us: how long readings wait for UTC, most_undated: how many do, frontier_us: how
-    often ingests write watermarks; 0 in the same way.
+    often ingests write watermarks, clock_s: how often agents ask for UTC; 0 in the same way.
     """
 
     seed: int
@@ -100,6 +101,7 @@ class Schedule:
     undated_us: int = 0
     most_undated: int = 0
     frontier_us: int = 0
+    clock_s: float = 0.0
 
     @property
     def has_owners(self) -> bool:
@@ -153,6 +155,7 @@ def draw(seed: int) -> Schedule:
     else:
         gateways = with_names(Random(f"names/{seed}"), gateways)
     gateways, sightings = with_sensors(Random(f"sensors/{seed}"), gateways, sightings)
+    gateways, clock_s = with_slow_clocks(Random(f"slow clocks/{seed}"), gateways, active_us)
     gateways = with_extreme_errors(Random(f"errors/{seed}"), gateways)
     gateways, restarts = without_utc(Random(f"without utc/{seed}"), gateways, active_us)
     ingests = _begun(Random(f"begin/{seed}"), chance.choice((ALONE, ALONE, TWO)))
@@ -216,7 +219,7 @@ def draw(seed: int) -> Schedule:
         small.choice((0, 0, 0, 5)), small.choice((0, 2, 5)), Random(f"batch/{seed}").choice((0, 0, 0, 3)),
         limits.choice((0, 0, 0, 1500)), 0 if ends else limits.choice((0, 0, 0, 20)),
         Random(f"few/{seed}").choice((0, 0, 0, 2)), lying, Random(f"interrupts/{seed}").choice((0, 0, 0, 0.1, 0.5)),
-        *Random(f"undated/{seed}").choice(UNDATED), 1000 * FINE_MS if is_fine else 0,
+        *Random(f"undated/{seed}").choice(UNDATED), 1000 * FINE_MS if is_fine else 0, clock_s,
     )  # fmt: skip
 
 

@@ -30,10 +30,12 @@ def broken_clock_states(
     lives: Mapping[str, Spans],
     are_held_up: bool = False,
     patient: Collection[tuple[str, str]] = (),
+    clock_s: float = 0.0,
 ) -> Iterator[str]:
     """Readings with a state that their clock did not have, or with another unit. lives: by reader, when its agent surely
     could store. are_held_up: few readings may wait to be stored, so those that wait for UTC hold up later ones. patient:
-    gateways whose readings wait as long as a schedule lasts, on a machine that is never started again.
+    gateways whose readings wait as long as a schedule lasts, on a machine that is never started again. clock_s: from
+    one sample to the next, 0 for the usual time.
     """
     plans = {(one.site, one.name): one for one in gateways}
     seen = defaultdict[tuple[str, str | None], list[Sighting]](list)
@@ -46,7 +48,7 @@ def broken_clock_states(
         plan = plans.get((one.site, one.gateway))
         allowed = STATES
         if plan is not None and one.is_seen:
-            allowed = _allowed(plan, one, seen[one.stream, one.key], lives, are_held_up)
+            allowed = _allowed(plan, one, seen[one.stream, one.key], lives, are_held_up, clock_s)
         if (one.site, one.gateway) in patient:
             allowed -= {"unbounded"}
         if one.clock_state not in allowed:
@@ -59,17 +61,25 @@ def _allowed(
     sightings: Sequence[Sighting],
     lives: Mapping[str, Spans],
     are_held_up: bool,
+    clock_s: float,
 ) -> frozenset[str]:
     """The states at the sightings that the reading may be of."""
     readers = {name for name, _ in plan.readers}
     own = [x for x in sightings if x.reader in readers and one.t_min <= EPOCH_US + x.true_us <= one.t_max]
-    return frozenset().union(*(_states(plan, x.true_us, lives[x.reader], are_held_up) for x in own)) if own else STATES
+    return (
+        frozenset().union(*(_states(plan, x.true_us, lives[x.reader], are_held_up, clock_s) for x in own))
+        if own
+        else STATES
+    )
 
 
-def _states(plan: GatewayPlan, at_us: int, lives: Spans, are_held_up: bool) -> frozenset[str]:
+def _states(plan: GatewayPlan, at_us: int, lives: Spans, are_held_up: bool, clock_s: float) -> frozenset[str]:
     """The states that a reading of this moment of the schedule may have."""
     waits_us = int(WAITS * (plan.threads_s + plan.disk_s) * SECOND_US)
-    old_us, later_us = OLD_US + waits_us, LATER_US + 1000 * plan.poll_ms + waits_us
+    old_us, later_us = (
+        max(OLD_US, int(clock_s * SECOND_US) + OLD_US // 6) + waits_us,
+        LATER_US + 1000 * plan.poll_ms + waits_us,
+    )
     begun_us = [begin - EPOCH_US for begin, end in lives if begin <= EPOCH_US + at_us <= end - later_us]
     if not begun_us or at_us - begun_us[0] < old_us:
         return STATES

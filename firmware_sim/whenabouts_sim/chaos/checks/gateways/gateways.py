@@ -91,7 +91,10 @@ def broken_gateways(
         ("clocks", () if liars else broken_clocks(landed, rotten, schedule.sightings, begins)),
         ("knowledge", broken_knowledge(landed, heard.states, schedule.sightings, liars, rotten, begins)),
         ("knowledge", broken_reports(schedule, landed, lives, heard.links, end_us)),
-        ("clock states", broken_clock_states(plans, schedule.sightings, landed, lives, held_up, patient)),
+        (
+            "clock states",
+            broken_clock_states(plans, schedule.sightings, landed, lives, held_up, patient, schedule.clock_s),
+        ),
         ("derived", broken_derived(plans, landed, lives, rotten, ran)),
         ("states", broken_states(grouped, reported, landed, rotten)),
         (
