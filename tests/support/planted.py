@@ -1,6 +1,7 @@
 """Run as a program: `whenabouts-sim` with a fault in its code. Arguments: a patch, then those of `whenabouts-sim`.
 
-The files that the patch names are copied and patched; their modules are loaded from the copies, all others as ever.
+The files that the patch names are copied and patched; their modules are loaded from the copies, all others as ever. Machine
+code that contains such a file is compiled anew, which takes half a minute: its cache knows the original only.
 """
 
 import os
@@ -14,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 ROOT = Path(__file__).parents[2]
+JIT = "from whenabouts_cloud.jit import"
 
 
 class Patched:
@@ -29,6 +31,15 @@ class Patched:
             module = ".".join(Path(name).with_suffix("").parts[1:]).removesuffix(".__init__")
             self._places[module] = copy, ROOT / name
         subprocess.run(["git", "apply", str(patch.resolve())], cwd=folder, check=True)
+
+    def use_own_machine_code(self, folder: Path) -> None:
+        """If a patched file is part of compiled functions, use another cache for them."""
+        from whenabouts_cloud import jit
+
+        compiled = (one for one in Path(jit.__file__).parent.rglob("*.py") if JIT in one.read_text())
+        parts = set[Path]().union(*map(jit._sources, compiled))
+        if any(original in parts for _, original in self._places.values()):
+            jit._numba.config.CACHE_DIR = str(folder)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -47,7 +58,9 @@ def main() -> None:
             sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, "PLANTED": "1", "PYTHONHASHSEED": "0"}
         )
     with tempfile.TemporaryDirectory() as folder:
-        sys.meta_path.insert(0, Patched(patch, Path(folder)))  # type: ignore[arg-type]
+        patched = Patched(patch, Path(folder))
+        sys.meta_path.insert(0, patched)  # type: ignore[arg-type]
+        patched.use_own_machine_code(Path(folder))
         from whenabouts_sim.cli import main as simulate
 
         sys.argv = ["whenabouts-sim", *sys.argv[2:]]
