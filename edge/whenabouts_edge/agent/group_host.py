@@ -111,11 +111,13 @@ class GroupHost:
             one.vclock = self._process.observe(stream, one.key, one.value, one.attrs, one.earliest_us, one.latest_us)
             one.view = self.view
 
-    def advance(self, clear_us: int, sample: ClockSample) -> list[PendingReading]:
-        """The states and clock heartbeats that are certain once all ports are clear up to clear_us."""
+    def advance(self, clear_us: int, since_us: int, sample: ClockSample) -> list[PendingReading]:
+        """The states and clock heartbeats that are certain once all ports are clear up to clear_us. since_us: all ports have
+        been open since then, or for longer, at the first call.
+        """
         if self.owes:
             self._process.report_again()
-        states = [self._state(report, sample) for report in self._process.advance(clear_us, self._host_us())]
+        states = [self._state(report, sample) for report in self._process.advance(clear_us, self._host_us(), since_us)]
         self._latest = states[-1] if states else self._latest
         return states
 

@@ -95,12 +95,14 @@ class BoardGroup:
             d.vclock = self._process.observe(d.stream, d.key, d.value, d.attrs, d.earliest_us, d.latest_us)
             d.view = self._process.views
 
-    def advance(self, clear_us: int, now_us: int) -> "list[PendingReading]":
-        """The states and clock heartbeats that are certain once all ports are clear up to clear_us."""
+    def advance(self, clear_us: int, now_us: int, since_us: int) -> "list[PendingReading]":
+        """The states and clock heartbeats that are certain once all ports are clear up to clear_us. since_us: all ports have
+        been open since then, or for longer, at the first call.
+        """
         if self.owes:
             self._process.report_again()
         pending_readings = []
-        for report in self._process.advance(clear_us, now_us):
+        for report in self._process.advance(clear_us, now_us, since_us):
             value = report.values.get(self._single) if self._single else None
             attrs = attrs_of(self.name, report.view, report.process, dict(report.values), report.is_heartbeat)
             pending = PendingReading(self.stream, KIND, report.earliest_us, report.latest_us, None, value, None, attrs)

@@ -12,6 +12,14 @@ def two(leave_us=1000):
     return detection
 
 
+def test_silence_says_nothing_before_all_ports_were_open():
+    """They are clear up to an earlier moment, and what came between is lost."""
+    detection = Detection([Presence("a", "s", None, 1, 100)])
+    assert detection.advance(0, 500) == []
+    assert detection.advance(600, 9999) == []
+    assert detection.advance(601) == [(600, 600, {"a": False})]
+
+
 def test_reads_that_waited_for_the_first_clear_moment_count_from_when_they_happened():
     """Another port was slow to report: a may have left from 1010 on, long before the moment that is clear at first.
 

@@ -80,8 +80,9 @@ def _stamps(schedule: Schedule, landed: Landed, rotten: Collection[tuple[str, ..
             yield f"{one.stream} {one.key} has the value {one.value}, which was not measured then"
     begin_us, end_us = EPOCH_US - 1, EPOCH_US + schedule.last_us + CALM_US
     for one in landed.readings:  # gaps too; when a state began its own law tells
-        # The first state of a start begins where its ports are clear: before it, by the latency of its readers.
-        since_us = begin_us - LATENCY_US if one.kind == KIND else begin_us
+        # The first state of a start begins where its ports are clear: before it, by the latency of its readers. A gap may
+        # count it.
+        since_us = begin_us - LATENCY_US if one.kind in (KIND, "gap") else begin_us
         if one.t_max < since_us or one.t_min > end_us:
             stamp = f"[{one.t_min}, {one.t_max}]"
             yield f"{one.kind} {one.identity} of {one.stream} has the stamp {stamp}, outside of the schedule"

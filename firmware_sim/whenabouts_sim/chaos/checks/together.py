@@ -1,8 +1,9 @@
 """Verdicts of DEFINITELY: none contradicts the world, each is certain, and none that stamps alone make certain is missing.
 
 A state begins somewhere in its stamp. When the last of a verdict's states begins, all the others have begun and none has
-ended, so at some moment of the latest begin all badges truly lay at their readers. A badge has left when it certainly was
-not read for LEAVE_MS: a pause that stamps leave open is none. A gateway that misses reads sees less, never more.
+ended, so at some moment of the latest begin all badges truly lay at their readers, as they have since their states began. A
+badge has left when it certainly was not read for LEAVE_MS: a pause that stamps leave open is none. A gateway that misses
+reads sees less, never more.
 """
 
 import json
@@ -63,7 +64,8 @@ def broken_verdicts(
     for verdict in told.results:
         states = [of[one] for one in verdict]
         begin_us, end_us = max(one.t_min for one in states), max(one.t_max for one in states)
-        if not any(_overlap((begin_us, end_us), choice) for choice in product(*(truth[one.gateway] for one in states))):
+        own = [[span for span in truth[one.gateway] if _overlap((one.t_min, one.t_max), [span])] for one in states]
+        if not any(_overlap((begin_us, end_us), choice) for choice in product(*own)):
             yield f"{rule.name}: {verdict} was told, and the badges were not there at once in [{begin_us}, {end_us}]"
         for one, other in permutations(states, 2):
             end = end_of(other, of.values())
