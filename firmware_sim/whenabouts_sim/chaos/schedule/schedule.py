@@ -48,7 +48,7 @@ PATIENT_MS = 60_000  # a DELAY that nobody misses
 PART_LONG = 0.1  # of schedules: three times as long
 PART_FINE = 0.12  # of schedules: watermarks in small steps, from gateways to jobs
 FINE_MS = 100  # between two of them
-PART_LAGGING = 0.08  # of schedules: rules wait for a gateway that cannot be reached for long
+PART_LAGGING = 0.1  # of schedules: with a gateway that cannot be reached for long; most rules wait for it
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,12 @@ def draw(seed: int) -> Schedule:
         faults += (Fault("unreachable", at_us, length_us, f"{late.site}/{late.name}"),)
         gateways, sightings = with_second_readers(hasty, gateways, sightings, late)
     if len(gateways) > 1 and is_lagging:
-        rules = tuple(replace(one, delay_ms=PATIENT_MS) for one in rules)
-        away = lags.choice(gateways)
+        delay_ms = lags.choice((PATIENT_MS, PATIENT_MS, HASTY_MS))
+        # Far apart, as what has been forgotten matters to pairs that reach as far.
+        rules = tuple(
+            replace(one, delay_ms=delay_ms, distance_ms=2000 if one.name == PAIRS else one.distance_ms) for one in rules
+        )
+        away = lags.choice([one for one in gateways if _has_one_side(one)] or gateways)
         at_us, length_us = lags.randint(SECOND_US, active_us // 2), lags.randint(6, 9) * SECOND_US
         faults += (Fault("unreachable", at_us, length_us, f"{away.site}/{away.name}"),)
         sightings = _the_other_way(gateways, sightings) if lags.random() < 0.5 else sightings
@@ -221,6 +225,11 @@ def draw(seed: int) -> Schedule:
         Random(f"few/{seed}").choice((0, 0, 0, 2)), lying, Random(f"interrupts/{seed}").choice((0, 0, 0, 0.1, 0.5)),
         *Random(f"undated/{seed}").choice(UNDATED), 1000 * FINE_MS if is_fine else 0, clock_s,
     )  # fmt: skip
+
+
+def _has_one_side(gateway: GatewayPlan) -> bool:
+    """True if of the streams of pairs it has one."""
+    return len({f"{side}/tags" for side in SIDES} & {stream for _, stream in gateway.readers}) == 1
 
 
 def _the_other_way(gateways: Iterable[GatewayPlan], sightings: Iterable[Sighting]) -> tuple[Sighting, ...]:
