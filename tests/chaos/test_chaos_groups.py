@@ -63,18 +63,20 @@ def test_a_pause_between_reads_counts_only_if_their_stamps_leave_none_open():
 
 
 def test_a_verdict_needs_a_moment_of_the_last_begin_at_which_all_were_there():
-    """The other badge comes a moment too late, or has left a moment too early."""
+    """The other badge comes a moment too late, or has left a moment too early, or has left and come again."""
     states = [state("gw-1", 0, 0, 10, True), state("gw-2", 0, 500, 900, True)]
     told = Told([tuple(one.identity for one in states)], set())
     landed = Landed(states, [])
 
-    def broken(a, b):
-        truth = {"gw-1": [(EPOCH_US + a[0], EPOCH_US + a[1])], "gw-2": [(EPOCH_US + b[0], EPOCH_US + b[1])]}
+    def broken(a, b, *again):
+        spans = {"gw-1": [a, *again], "gw-2": [b]}
+        truth = {name: [(EPOCH_US + begin, EPOCH_US + end) for begin, end in of] for name, of in spans.items()}
         return list(broken_verdicts(RULE, GATEWAYS, told, landed, truth, LATER_US))
 
     assert broken((5, 500), (500, 5000)) == []
     assert "were not there at once" in broken((5, 499), (500, 5000))[0]
     assert "were not there at once" in broken((5, 5000), (901, 5000))[0]
+    assert "were not there at once" in broken((5, 100), (500, 5000), (400, 5000))[0]
 
 
 def test_a_verdict_that_is_certain_by_stamps_must_be_told():

@@ -59,7 +59,9 @@ def test_other_watermarks_than_were_written_are_told(store):
     before = path.read_bytes()
     path.write_bytes(sealed(unsealed(before) | {"frontier_us": EPOCH_US + 1}) + b"\n")
     [text] = read(store, path, {path: before})
-    assert f"a job read ('hall', 'gw', {EPOCH_US + 1})" in text
+    assert f"a job read ('hall', 'gw', {EPOCH_US + 1}, " in text
+    path.write_bytes(sealed(ROW | {"streams": ["desk/tags"]}) + b"\n")
+    assert len(read(store, path, {path: before})) == 1
 
 
 def test_a_file_that_is_read_as_it_was_or_not_at_all_breaks_no_law(store):

@@ -49,7 +49,7 @@ class Gateways:
         self.frontiers: dict[Gateway, int] = {}
 
     def born(self, origin: Gateway, streams: list[str]) -> None:
-        """Note the streams of a gateway, in place of earlier ones.
+        """Note the streams of a gateway, in place of earlier ones; also those that it may not publish, now.
 
         Raises:
             OverBudget: their names are too long, or there are too many gateways.

@@ -83,8 +83,10 @@ class Owners:
         return "is revoked" if entry.revoked else None
 
     def may_publish(self, origin: Gateway, stream: str) -> bool:
-        """True if a gateway may publish a stream."""
+        """True if a gateway may publish a stream; none, if the file does not name it or says that it is revoked."""
         entry = None if self._file is None else self._file.get("/".join(origin))
+        if self._file is not None and (entry is None or entry.revoked):
+            return False
         patterns = None if entry is None else entry.streams
         if patterns is None:
             return not stream.startswith(DERIVED_PREFIX) or stream in self._sent.get(origin, ())

@@ -206,7 +206,7 @@ class Agent:
         clear_us = self._clear_host_us()
         if self._group is None or clear_us is None:
             return
-        states = self._group.advance(clear_us, max(self._clear_us.values()), self._time.current())
+        states = self._group.advance(clear_us, self._time.current(), max(self._clear_us.values()))
         if self._time.known:
             self._intake.offer(states)
         else:

@@ -111,9 +111,9 @@ class GroupHost:
             one.vclock = self._process.observe(stream, one.key, one.value, one.attrs, one.earliest_us, one.latest_us)
             one.view = self.view
 
-    def advance(self, clear_us: int, since_us: int, sample: ClockSample) -> list[PendingReading]:
-        """The states and clock heartbeats that are certain once all ports are clear up to clear_us. since_us: all ports have
-        been open since then, or for longer, at the first call.
+    def advance(self, clear_us: int, sample: ClockSample, since_us: int) -> list[PendingReading]:
+        """The states and clock heartbeats that are certain once all ports are clear up to clear_us. since_us: see
+        `Detection.advance`.
         """
         if self.owes:
             self._process.report_again()

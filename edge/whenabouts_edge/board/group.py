@@ -96,8 +96,8 @@ class BoardGroup:
             d.view = self._process.views
 
     def advance(self, clear_us: int, now_us: int, since_us: int) -> "list[PendingReading]":
-        """The states and clock heartbeats that are certain once all ports are clear up to clear_us. since_us: all ports have
-        been open since then, or for longer, at the first call.
+        """The states and clock heartbeats that are certain once all ports are clear up to clear_us. since_us: see
+        `Detection.advance`.
         """
         if self.owes:
             self._process.report_again()

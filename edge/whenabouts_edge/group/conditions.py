@@ -39,12 +39,13 @@ class Presence:
         self._key, self._reads, self._leave_us = key, reads, leave_us
         self._value: bool | None = None
         self._last = started_us, started_us  # bounds of the last read
+        self._since_us = started_us
         self._count = 0  # of reads without a pause
         self._counted_us = 0  # by when all of them had certainly happened
 
-    def start(self, now_us: int) -> None:
-        """Begin: no read was observed before this moment."""
-        self._last = now_us, now_us
+    def start(self, now_us: int, since_us: int) -> None:
+        """Begin: no read was observed before now_us, and until since_us reads may have been lost."""
+        self._last, self._since_us = (now_us, now_us), since_us
 
     def wants(self, stream: str, key: "str | None") -> bool:
         """Return True if this reading counts."""
@@ -66,10 +67,11 @@ class Presence:
 
     def advance(self, clear_us: int) -> "list[Change]":
         """The change that is certain when every later read happens at clear_us or after."""
-        if self._value is False or clear_us <= self._last[1] + self._leave_us:
+        silent_us = max(self._last[1], self._since_us)
+        if self._value is False or clear_us <= silent_us + self._leave_us:
             return []
         self._value, self._count = False, 0
-        return [(self._last[0] + self._leave_us, self._last[1] + self._leave_us, False)]
+        return [(self._last[0] + self._leave_us, silent_us + self._leave_us, False)]
 
     def earliest(self) -> "int | None":
         """Earliest moment of a change that may have happened already without another read; None if there is none."""
@@ -106,10 +108,12 @@ class Threshold:
         self._value: bool | None = None
         self._crossed: Change | None = None  # bounds and new value of the first reading beyond the other threshold
         self._against_us: list[int | None] = [None, None]  # latest moment of the last reading against off, against on
+        self._since_us: int | None = None
         self.unusable = 0
 
-    def start(self, now_us: int) -> None:
-        """Begin: the value is unknown until a reading comes."""
+    def start(self, now_us: int, since_us: int) -> None:
+        """Begin: the value is unknown until a reading comes, and until since_us readings may have been lost."""
+        self._since_us = since_us
 
     def wants(self, stream: str, key: "str | None") -> bool:
         """Return True if this reading counts."""
@@ -135,10 +139,14 @@ class Threshold:
 
     def advance(self, clear_us: int) -> "list[Change]":
         """The change that is certain when every later reading happens at clear_us or after."""
-        if self._crossed is None or clear_us <= self._crossed[1] + self._hold_us:
+        if self._crossed is None:
             return []
-        earliest_us, latest_us, self._value = self._crossed
-        self._crossed = None
+        earliest_us, latest_us, value = self._crossed
+        if self._since_us is not None:
+            latest_us = max(latest_us, self._since_us)
+        if clear_us <= latest_us + self._hold_us:
+            return []
+        self._crossed, self._value = None, value
         return [(earliest_us + self._hold_us, latest_us + self._hold_us, self._value)]
 
     def earliest(self) -> "int | None":

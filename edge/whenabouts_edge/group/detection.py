@@ -57,14 +57,14 @@ class Detection:
     def advance(self, clear_us: int, since_us: "int | None" = None) -> "list[tuple[int, int, dict[str, bool]]]":
         """The states that certainly began before clear_us; every later reading must happen at clear_us or after.
 
-        since_us: asked for at the first call, from then on silence says something; None: from clear_us on. A port that is
-        opened is clear up to its readers' latency before, and what came then is lost.
+        since_us: from then on all ports have been open, or were tried; used at the first call, None: nothing was lost. A
+        port that is opened is clear up to its reader's latency before, and what came then is lost.
         """
         if self.clear_us is None:
             for condition in self._conditions:  # reads may have waited for the first moment that is clear
                 moments = [read[0] for read in self._waiting if read[2] is condition]
-                moments.append(clear_us if since_us is None else max(clear_us, since_us))
-                condition.start(min(moments))
+                moments.append(clear_us)
+                condition.start(min(moments), min(moments) if since_us is None else since_us)
         elif clear_us < self.clear_us:
             clear_us = self.clear_us
         self.clear_us = clear_us

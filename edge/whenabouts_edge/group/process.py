@@ -104,7 +104,7 @@ class GroupProcess:
 
     def advance(self, clear_us: int, now_us: int, since_us: "int | None" = None) -> "list[StateReport]":
         """The reports that are certain when every later reading happens at or after clear_us. now_us: current host time.
-        since_us: as in `Detection.advance`.
+        since_us: see `Detection.advance`.
         """
         reports = []
         begun = self._detection.advance(clear_us, since_us)

@@ -3,6 +3,7 @@
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from math import ceil, log2
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -11,7 +12,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 _SESSION, _RSS = 3, 21  # fields of /proc/PID/stat behind the name, from 0
 LEAST_SAMPLES = 30  # fewer tell nothing about growth
 ROOM_BYTES = 30_000_000  # by which medians of a part may differ
-SPAN_S, OLD_S = 10.0, 120.0  # ages of such a span are compared, and all beyond
+YOUNG_S = 10.0  # ages up to this are compared with each other, and those up to twice, four times, ... of it
 
 
 class Sample(NamedTuple):
@@ -36,20 +37,25 @@ def rss_bytes(session: int) -> int:
 
 def grows(samples: Sequence[Sample]) -> bool:
     """True if a part that was started again and again needs ever more: in its last third the median is far above that of the
-    third before, at the same age. A young process needs less, and how old processes get is chance.
+    third before, at the same age, or if there it was never as old, at the age that comes next. A young process needs less,
+    and how old processes get is chance. What grows in each life alike is not told.
 
     What it needs grows with what its files hold, so that a tenth more is no sign.
     """
     if len(samples) < LEAST_SAMPLES:
         return False
     third = len(samples) // 3
-    before, last = _by_age(samples[third:-third]), _by_age(samples[-third:])
-    more = [size - 1.1 * median(before[age]) for age in before.keys() & last.keys() for size in last[age]]
+    before = _by_age(samples[third:-third])
+    more = []
+    for age, sizes in _by_age(samples[-third:]).items():
+        ages = [one for one in before if one <= age]
+        if ages:
+            more += [size - 1.1 * median(before[max(ages)]) for size in sizes]
     return bool(more) and median(more) > ROOM_BYTES
 
 
-def _by_age(samples: Iterable[Sample]) -> dict[float, list[int]]:
-    found = defaultdict[float, list[int]](list)
+def _by_age(samples: Iterable[Sample]) -> dict[int, list[int]]:
+    found = defaultdict[int, list[int]](list)
     for one in samples:
-        found[min(one.age_s, OLD_S) // SPAN_S].append(one.size_bytes)
+        found[max(0, ceil(log2(max(one.age_s, 1.0) / YOUNG_S)))].append(one.size_bytes)
     return found

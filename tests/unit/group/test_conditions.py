@@ -7,7 +7,7 @@ from whenabouts_edge.group.conditions import Presence, Threshold
 
 def presence(reads=1, key=None, leave_us=100):
     condition = Presence("here", "tags", key, reads, leave_us)
-    condition.start(0)
+    condition.start(0, 0)
     return condition
 
 

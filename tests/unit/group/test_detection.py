@@ -1,7 +1,7 @@
 """States out of changes whose order may be unknown: what begins one, what waits, what is taken at once."""
 
 from support.group.parts import process, settled
-from whenabouts_edge.group.conditions import Presence
+from whenabouts_edge.group.conditions import Presence, Threshold
 from whenabouts_edge.group.detection import MAX_OPEN, MAX_WAITING, Detection
 from whenabouts_edge.group.process import SETTLE_US
 
@@ -12,12 +12,43 @@ def two(leave_us=1000):
     return detection
 
 
+def opened(since_us, reads=1, leave_us=100):
+    """A detection that is clear up to 0, while reads that happened before since_us may have been lost."""
+    detection = Detection([Presence("a", "s", None, reads, leave_us)])
+    assert detection.advance(0, since_us) == []
+    return detection
+
+
 def test_silence_says_nothing_before_all_ports_were_open():
-    """They are clear up to an earlier moment, and what came between is lost."""
+    """They are clear up to an earlier moment, and what came between is lost: the last read may have been any of these."""
+    detection = opened(500)
+    assert detection.advance(600) == []
+    assert detection.advance(601) == [(100, 600, {"a": False})]
+    detection = opened(500)
+    detection.observe("s", "k", None, {}, 200, 210)
+    assert detection.advance(600) == [(200, 210, {"a": True})]
+    assert detection.advance(601) == [(300, 600, {"a": False})]
+
+
+def test_what_was_read_while_ports_were_opened_counts_as_ever():
+    """A pause between two reads is one; a read that waited for the first clear moment hides no later opening."""
+    detection = opened(500, reads=2)
+    for earliest_us in (10, 300):
+        detection.observe("s", "k", None, {}, earliest_us, earliest_us + 10)
+    assert detection.advance(500) == []
     detection = Detection([Presence("a", "s", None, 1, 100)])
-    assert detection.advance(0, 500) == []
-    assert detection.advance(600, 9999) == []
-    assert detection.advance(601) == [(600, 600, {"a": False})]
+    detection.observe("s", "k", None, {}, 0, 10)
+    assert detection.advance(5, 5000) == []
+    assert detection.advance(5100) == [(0, 10, {"a": True})]
+    assert detection.advance(5101) == [(100, 5100, {"a": False})]
+
+
+def test_a_measure_has_not_held_before_all_ports_were_open():
+    detection = Detection([Threshold("a", "s", None, None, 5, 2, 100)])
+    detection.advance(0, 500)
+    detection.observe("s", None, 9, {}, 10, 20)
+    assert detection.advance(600) == []
+    assert detection.advance(601) == [(110, 600, {"a": True})]
 
 
 def test_reads_that_waited_for_the_first_clear_moment_count_from_when_they_happened():

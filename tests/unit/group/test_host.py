@@ -31,7 +31,7 @@ class Bench:
 
     def advance(self, clear_us, now_us=None):
         self.now_us = clear_us if now_us is None else now_us
-        return self.host.advance(clear_us, clear_us, SAMPLE)
+        return self.host.advance(clear_us, SAMPLE, clear_us)
 
     def begin(self):
         """The first view, with a as a member."""

@@ -79,6 +79,9 @@ def test_a_watermark_names_a_stream_as_soon_as_the_file_allows_it_and_no_longer(
             bridge.flush()
         told = [row["streams"] for row in sorted(frontiers(folder), key=lambda row: row["frontier_us"])]
         assert told == [["dock/tags"], ["dock/tags", "shelf/tags"], ["shelf/tags"]]
+        (tmp_path / "gateways.json").write_text('{"gateways": {}}')
+        owners.replace(read_owners(tmp_path / "gateways.json"))
+        assert not owners.may_publish(("hall", "g1"), "shelf/tags")
 
 
 def test_derived_streams_land_only_from_gateways_that_were_sent_the_rule():

@@ -255,6 +255,20 @@ def test_repeats_and_stamps_that_are_no_time_are_counted():
     assert emitted(whole(job, [*rows, report], [])) == {(1, 1)}
 
 
+def test_a_state_of_a_clock_that_knew_nothing_holds_up_none_of_its_view():
+    """Its stamp reaches a century from now. What it says of its place is in its clock."""
+    century_us = 100 * 365 * 86_400 * 1_000_000
+    rows = [
+        state(0, 0, (0, 0), EPOCH_US - century_us, EPOCH_US + century_us, False),
+        *(state(process, 1, (1, 1), EPOCH_US + 10 * MS, EPOCH_US + 12 * MS, True) for process in range(2)),
+        *(state(process, 2, (2, 2), EPOCH_US + 30 * MS, EPOCH_US + 32 * MS, False) for process in range(2)),
+    ]
+    rows.insert(1, state(1, 0, (0, 0), EPOCH_US, EPOCH_US + MS, False))
+    for written in ("DEFINITELY", "POSSIBLY"):
+        job = rule(f"{written} s0 AND s1 WINDOW 4", processes=2)
+        assert emitted(in_steps(job, [rows], 2)) == {(1, 1)}
+
+
 def test_what_waits_is_limited():
     """No gateway has a watermark and states keep coming: the oldest are taken, and counted."""
     job = dataclasses.replace(rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2), emit="patient")

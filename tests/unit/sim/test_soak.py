@@ -137,10 +137,18 @@ def test_memory_that_grows_without_end_is_told_and_a_level_is_not():
 
 
 def test_a_part_that_gets_older_by_chance_does_not_grow():
-    """It needs more the older it is, and lives longer in the end."""
-    young = [Sample(age_s, 50_000_000 + age_s * 10_000_000) for age_s in range(0, 30, 5)]
-    old = [Sample(age_s, 50_000_000 + age_s * 10_000_000) for age_s in range(0, 100, 5)]
+    """It needs more until it is warm, and lives longer in the end."""
+    young = [Sample(age_s, 50_000_000 + min(age_s, 25) * 10_000_000) for age_s in range(0, 30, 5)]
+    old = [Sample(age_s, 50_000_000 + min(age_s, 25) * 10_000_000) for age_s in range(0, 100, 5)]
     assert not grows(20 * young + 3 * old)
+
+
+def test_a_part_that_is_killed_no_more_and_leaks_is_told():
+    """It gets older than any before, and needs more than the oldest of them."""
+    lives = [Sample(age_s, 300_000_000) for age_s in range(0, 60, 5)]
+    leak = [Sample(age_s, 300_000_000 + age_s * 2_000_000) for age_s in range(0, 600, 5)]
+    assert grows(20 * lives + leak)
+    assert grows(leak), "it was never killed"
 
 
 def test_the_memory_of_a_session_is_that_of_all_its_processes():

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 
-from whenabouts_cloud.frontier.times import FURTHEST_US
+from whenabouts_cloud.frontier.times import FURTHEST_US, TIMELESS_US
 from whenabouts_cloud.landing import schema as landing
 from whenabouts_cloud.landing.schema import IDENTITY, json_in
 from whenabouts_cloud.rules.model import LatwinRule
@@ -156,7 +156,7 @@ def rows_of(rule: LatwinRule, reports: pa.Table) -> Iterator[tuple[Source, Repor
         kept = known.get(values)
         if kept is None:
             kept = known[values] = tuple(json.loads(values))
-        timed = -FURTHEST_US < t_min <= t_max < FURTHEST_US
+        timed = -FURTHEST_US < t_min <= t_max < FURTHEST_US and t_max - t_min < TIMELESS_US
         lo, hi = (t_min + offsets[slot], t_max + offsets[slot]) if timed else (-FURTHEST_US, FURTHEST_US)
         report = Report(
             slot, clock[process], tuple(clock), lo, hi, is_heartbeat, boot, seq, t_min, t_max, kept, is_earlier

@@ -116,6 +116,7 @@ class SerialLine:
         """
         self._demand()
         there = self._look() if self._seen is None else self._seen
+        # The microsecond decides which, as a coin that needs no chance of its own.
         is_slow_later = self._seen is not None and self._clock.behind_ns is not None and self._seen_ns // 1000 % 2
         self._clock.behind_ns = self._seen_ns if is_slow_later else None
         data, left = bytearray(), min(size, there)

@@ -1,6 +1,7 @@
 """What a job reads of files of which a bit has changed: either it notices, or it gets what was written."""
 
 import io
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,10 +14,9 @@ import pyarrow.parquet as pq
 from whenabouts_cloud.jobs.reading import source
 from whenabouts_cloud.landing.history import Piece
 from whenabouts_cloud.landing.scan import frontiers_in, read_piece
+from whenabouts_cloud.landing.schema import NO_BOOT
 from whenabouts_cloud.landing.sealing import unsealed
 from whenabouts_cloud.landing.store import Store
-
-WATERMARK = ("site", "gateway", "frontier_us")
 
 
 @contextmanager
@@ -52,10 +52,11 @@ def _place(landing: Store, piece: Piece) -> Path:
     return landing.local / piece.path
 
 
-def _rows(table: pa.Table) -> set[str]:
+def _rows(table: pa.Table) -> Counter[str]:
     """The rows as texts: some columns hold lists."""
-    return set(map(repr, zip(*(table[name].to_pylist() for name in sorted(table.column_names)), strict=True)))
+    return Counter(map(repr, zip(*(table[name].to_pylist() for name in sorted(table.column_names)), strict=True)))
 
 
 def _watermark(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(row.get(name) for name in WATERMARK)
+    said = tuple(row.get(name) for name in ("site", "gateway", "frontier_us"))
+    return *said, row.get("boot", NO_BOOT), *(row.get("streams") or ())

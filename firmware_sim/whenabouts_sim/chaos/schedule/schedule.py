@@ -174,15 +174,8 @@ def draw(seed: int) -> Schedule:
         faults += (Fault("unreachable", at_us, length_us, f"{late.site}/{late.name}"),)
         gateways, sightings = with_second_readers(hasty, gateways, sightings, late)
     if len(gateways) > 1 and is_lagging:
-        delay_ms = lags.choice((PATIENT_MS, PATIENT_MS, HASTY_MS))
-        # Far apart, as what has been forgotten matters to pairs that reach as far.
-        rules = tuple(
-            replace(one, delay_ms=delay_ms, distance_ms=2000 if one.name == PAIRS else one.distance_ms) for one in rules
-        )
-        away = lags.choice([one for one in gateways if _has_one_side(one)] or gateways)
-        at_us, length_us = lags.randint(SECOND_US, active_us // 2), lags.randint(6, 9) * SECOND_US
-        faults += (Fault("unreachable", at_us, length_us, f"{away.site}/{away.name}"),)
-        sightings = _the_other_way(gateways, sightings) if lags.random() < 0.5 else sightings
+        rules, fault, sightings = _lagging(lags, gateways, sightings, rules, active_us)
+        faults += (fault,)
     rules = with_forms(Random(f"forms/{seed}"), rules)
     rules = with_impatience(Random(f"impatient/{seed}"), rules)
     rules = with_options(Random(f"options/{seed}"), rules)
@@ -218,13 +211,35 @@ def draw(seed: int) -> Schedule:
     ends = any(
         fault.kind == "end" for fault in faults
     )  # a reader's thread is given a second then, whatever it waits for
+    undated_us, most_undated = Random(f"undated/{seed}").choice(UNDATED)
     return Schedule(
         seed, gateways, sightings, faults, tuple(range(len(faults))), active_us, rules, trigger_s, shards, ingests, liar,
         small.choice((0, 0, 0, 5)), small.choice((0, 2, 5)), Random(f"batch/{seed}").choice((0, 0, 0, 3)),
         limits.choice((0, 0, 0, 1500)), 0 if ends else limits.choice((0, 0, 0, 20)),
         Random(f"few/{seed}").choice((0, 0, 0, 2)), lying, Random(f"interrupts/{seed}").choice((0, 0, 0, 0.1, 0.5)),
-        *Random(f"undated/{seed}").choice(UNDATED), 1000 * FINE_MS if is_fine else 0, clock_s,
+        undated_us=undated_us, most_undated=most_undated, frontier_us=1000 * FINE_MS if is_fine else 0, clock_s=clock_s,
     )  # fmt: skip
+
+
+def _lagging(
+    chance: Random,
+    gateways: Sequence[GatewayPlan],
+    sightings: tuple[Sighting, ...],
+    rules: Iterable[RulePlan],
+    active_us: int,
+) -> tuple[tuple[RulePlan, ...], Fault, tuple[Sighting, ...]]:
+    """Rules of which most wait for a gateway that cannot be reached for long; and goods, some of which go the other way.
+
+    Pairs reach far, so that what was forgotten meanwhile matters to them.
+    """
+    delay_ms = chance.choice((PATIENT_MS, PATIENT_MS, HASTY_MS))
+    plans = (replace(one, distance_ms=2000) if one.name == PAIRS else one for one in rules)
+    away = chance.choice([one for one in gateways if _has_one_side(one)] or gateways)
+    at_us, length_us = chance.randint(SECOND_US, active_us // 2), chance.randint(6, 9) * SECOND_US
+    fault = Fault("unreachable", at_us, length_us, f"{away.site}/{away.name}")
+    if chance.random() < 0.5:
+        sightings = _the_other_way(gateways, sightings)
+    return tuple(replace(one, delay_ms=delay_ms) for one in plans), fault, sightings
 
 
 def _has_one_side(gateway: GatewayPlan) -> bool:

@@ -28,7 +28,7 @@ def broken_lasting(
     heartbeats: Iterable[Said],
     shut: Mapping[str, Spans],
 ) -> Iterator[str]:
-    """For each gateway the first watermark that says so of a state that had ended. Parameters as in `visits`."""
+    """For each gateway the first watermark beyond the end of the last state that it covers. Parameters as in `visits`."""
     said_by: dict[tuple[str, str], list[Said]] = {}
     for said in heartbeats:
         said_by.setdefault((said.beat.site, said.beat.gateway), []).append(said)
