@@ -52,6 +52,20 @@ def read(clock, begin, end, boot=1):
     return state(0, clock, begin, end)._replace(kind="tag", stream="dock/tags", key="K", attrs=None, boot=boot)
 
 
+def test_a_read_before_the_first_state_of_its_start_may_be_of_an_earlier_start():
+    """It waited for UTC. Of the views of both starts."""
+    begun = state(1, (0, 3), 100, 120), state(1, (0, 3), 10, 20, view=8)
+    earlier, own = state(0, (1, 0), 5, 6, view=8)._replace(boot=1), state(0, (1, 0), 95, 96)._replace(boot=2)
+
+    def broken(seq, *states):
+        one = read((1, 3), 90, 99, boot=2)._replace(seq=seq)
+        return len(list(broken_clocks(Landed([*begun, *states, one], []))))
+
+    assert broken(97, earlier, own) == 1
+    assert broken(90, earlier, own) == 0
+    assert broken(90, own) == 1
+
+
 def test_reads_of_tags_know_no_such_state_either():
     """In whichever view of the same start; if the views are not known, nothing is told."""
     begun, own = state(1, (0, 3), 100, 120), state(0, (1, 0), 10, 20)

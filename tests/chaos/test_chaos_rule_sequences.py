@@ -158,3 +158,7 @@ def test_a_rule_that_waits_for_others_may_be_wrong_if_a_stamp_is_longer_than_dec
         assert broken(one, [(SHELF, last)], (SHELF, last)) == []
         late = last._replace(t_min=last.t_min + 20_000 * MS, t_max=last.t_max + 20_000 * MS)  # outside the window
         assert bool(broken(one, [(SHELF, late)], (SHELF, late))) != (is_excused and length_ms > 1500)
+        other = EXIT._replace(
+            seq=9, t_min=0, t_max=length_ms * MS
+        )  # it may be in a match that has its place before this one
+        assert bool(broken(one, [], (SHELF, EXIT, other))) != (is_excused and length_ms > 1500)

@@ -54,3 +54,18 @@ def test_a_damaged_file_of_watermarks_is_found_when_a_task_could_not_read_it(que
         query.check(files, whole=True)
     assert list(error.value.problems) == [name]
     query.check(files, whole=True)
+
+
+def test_a_query_lists_again_when_a_task_could_not_read_a_file_that_was_merged_meanwhile(query):
+    """It read the original, which it had listed; now the merged file is listed, and is whole."""
+    path = land(query.landing.local, [reading("g", 0, "s", "k", EPOCH_US, EPOCH_US)], 0)
+    name, files = path.relative_to(query.landing.local).as_posix(), everything(query.landing)
+    query.look_again(files, "ValueError: no file")
+    query.look_again(files, f"DamagedFileError: {name}: but it can be read")
+    with pytest.raises(DamagedInputError) as error:
+        query.look_again(files, "DamagedFileError: hour=2025-06-15T13/part-00000009.parquet: no whole file")
+    assert error.value.problems == {}
+    assert query.names() == []
+    path.write_bytes(b"")
+    with pytest.raises(DamagedInputError, match="found an empty file"):
+        query.look_again(files, f"DamagedFileError: {name}: found an empty file")

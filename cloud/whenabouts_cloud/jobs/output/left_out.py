@@ -27,7 +27,9 @@ UNREADABLE = "DamagedFileError"  # in what Spark reports of a task that has met 
 
 
 class DamagedInputError(Exception):
-    """A query must start again without these files: their problems by path below the landing."""
+    """A query must start again without these files: their problems by path below the landing; none, if only what it has
+    listed is not there any more.
+    """
 
     def __init__(self, problems: Mapping[str, str]) -> None:
         super().__init__("; ".join(f"{name}: {problem}" for name, problem in problems.items()))
@@ -60,6 +62,20 @@ class LeftOut:
             self.out.write(LEFT_OUT, json.dumps([*known, *problems]).encode())
             note_left_out(self.landing, problems)
             raise DamagedInputError(problems)
+
+    def look_again(self, new: Iterable[Piece], failure: str) -> None:
+        """Find out why a task failed that had to read these files; without effect if it could read them. failure: what Spark
+        tells.
+
+        Raises:
+            DamagedInputError: some are damaged; or it has read others, which were listed before they were merged.
+        """
+        if UNREADABLE not in failure:
+            return
+        files = list(new)
+        self.check(files, whole=True)
+        if not any(one.path in failure for one in files):
+            raise DamagedInputError({})
 
 
 def damaged(landing: Store, pieces: Iterable[Piece], whole: bool = False) -> dict[str, str]:

@@ -46,7 +46,7 @@ from whenabouts_cloud.jobs.output.checkpoint import (
     checkpoint_of,
     input_of,
 )
-from whenabouts_cloud.jobs.output.left_out import UNREADABLE, LeftOut
+from whenabouts_cloud.jobs.output.left_out import LeftOut
 from whenabouts_cloud.jobs.output.output_place import Output, Place
 from whenabouts_cloud.jobs.output.publication import digest_in, publication
 from whenabouts_cloud.jobs.output.task_files import EFFECTS, LATE, RESULTS, Make, TaskFiles, TaskRecords
@@ -159,8 +159,7 @@ class ResultSink:
         try:
             return self._files.collect(frame)
         except Exception as error:
-            if UNREADABLE in str(error):
-                self._left_out.check(files, whole=True)
+            self._left_out.look_again(files, str(error))
             raise
 
     def replace(self, make: Make) -> tuple[Store, list[dict[str, Any]]]:

@@ -28,7 +28,7 @@ class Broken(NamedTuple):
 
 Spans = Sequence[Sequence[int]]
 CALM_US = 120_000_000  # no schedule goes on for longer after its last event
-LATENCY_US = 1_000_000  # of any reader
+REACH_US = 1_100_000  # of any reader: its latency, the adapter's, and the time on the wire
 BEFORE_US, AFTER_US = 500_000, 1_500_000  # a reading is safe if its agent has run and runs for so long
 
 
@@ -82,7 +82,7 @@ def _stamps(schedule: Schedule, landed: Landed, rotten: Collection[tuple[str, ..
     for one in landed.readings:  # gaps too; when a state began its own law tells
         # The first state of a start begins where its ports are clear: before it, by the latency of its readers. A gap may
         # count it.
-        since_us = begin_us - LATENCY_US if one.kind in (KIND, "gap") else begin_us
+        since_us = begin_us - REACH_US if one.kind in (KIND, "gap") else begin_us
         if one.t_max < since_us or one.t_min > end_us:
             stamp = f"[{one.t_min}, {one.t_max}]"
             yield f"{one.kind} {one.identity} of {one.stream} has the stamp {stamp}, outside of the schedule"

@@ -2,8 +2,8 @@
 
 By their stamps, and where it is known by what happened: a reading of a tag is as old as its sighting, and a badge is present
 from a sighting on. States and clock heartbeats name the view of their clock. Other readings do not: theirs is one of the
-views that the same start of the agent has told, with as many members as the clock has entries, and a law is broken in all
-of those only.
+views that the same start of the agent has told, with as many members as the clock has entries, or an earlier one if it comes
+before the first state of its start: it waited for UTC. A law is broken in all of those only.
 """
 
 import json
@@ -52,11 +52,13 @@ def broken_clocks(
         seen[stream_of(sighting.reader), sighting.key].append(EPOCH_US + sighting.true_us)
     states: dict[tuple[int, int, int], _State] = {}
     places = defaultdict[tuple[str, str, int, int], set[_Place]](set)
+    first: dict[tuple[str, str, int], int] = {}  # number of the first state of a start
     untold = set(rotten)
     for one in landed.readings:
         if one.kind == KIND:
             attrs, clock = json.loads(one.attrs or "{}"), one.vclock or ()
             places[*_start(one), len(clock)].add(_Place(attrs[VIEW], attrs[PROCESS]))
+            first[_start(one)] = min(one.seq, first.get(_start(one), one.seq))
             if not attrs.get(HEARTBEAT):
                 states[attrs[VIEW], attrs[PROCESS], clock[attrs[PROCESS]]] = _state(one, attrs, seen)
         elif one.kind == "gap":
@@ -69,6 +71,13 @@ def broken_clocks(
             continue
         else:
             possible = places[*_start(one), len(one.vclock or ())]
+            if one.seq < first.get(_start(one), -1):
+                earlier = (
+                    boot for site, gateway, boot in first if (site, gateway) == _start(one)[:2] and boot < one.boot
+                )
+                possible = possible.union(
+                    *(places[one.site, one.gateway, boot, len(one.vclock or ())] for boot in earlier)
+                )
         times = seen[one.stream, one.key] if one.is_seen else []
         ended_us = max(_within(one, times), default=begins.get(one.identity, one.t_max))
         found = [_known_too_early(one, ended_us, place, states) for place in sorted(possible)]

@@ -25,21 +25,26 @@ def broken_matches(
     yield from _broken_retractions(rule, told)
     mine = set(told.results) - {row.readings for row in told.retracted}
     for result in mine - certain.keys():
-        if _is_forgotten(rule, [of[one] for one in result if one in of]):
+        if _is_forgotten(rule, [of[one] for one in result if one in of], in_time):
             continue
         yield f"{rule.name}: {_shown(result, of)} was told, and is no result"
     decided_us = complete_us + min(stream.offset_us for stream in rule.streams) - wait_us(rule)
     for result in certain.keys() - mine:
-        if all(one.t_max < decided_us for one in certain[result]) and not _is_forgotten(rule, certain[result]):
+        if all(one.t_max < decided_us for one in certain[result]) and not _is_forgotten(rule, certain[result], in_time):
             yield f"{rule.name}: {_shown(result, of)} is a result, and was not told"
 
 
-def _is_forgotten(rule: CepRule, match: Sequence[LandedReading]) -> bool:
+def _is_forgotten(rule: CepRule, match: Sequence[LandedReading], readings: Sequence[LandedReading]) -> bool:
     """True if a rule may have forgotten events before it decided on a match: one that waits for others, or for clocks, waits
-    as long as LENGTH declares, and a stamp is longer.
+    as long as LENGTH declares, and a stamp is longer. With SKIP that may be one of another match, which has its place.
     """
-    waits = rule.pattern.skip != "none" or rule.pattern.mode == "causal"
-    return waits and any(one.t_max - one.t_min > longest_event_us(rule) for one in match)
+    concerned = match
+    if rule.pattern.skip != "none":
+        keys = {one.key for one in match}
+        concerned = [one for one in readings if one.key in keys or not rule.pattern.per_key]
+    elif rule.pattern.mode != "causal":
+        return False
+    return any(one.t_max - one.t_min > longest_event_us(rule) for one in concerned)
 
 
 def _broken_retractions(rule: CepRule, told: Told) -> Iterator[str]:
