@@ -17,7 +17,7 @@ def gateways(lost=(), wrong=(), what="opened"):
     """Those of the schedule. lost: sightings that their lines lost; what: happened to these at the begin."""
     return {
         f"{plan.site}/{plan.name}": SimpleNamespace(
-            plan=plan, lives=[list(LIFE)], wrong_times=list(wrong),
+            plan=plan, lives=[list(LIFE)], wrong_times=list(wrong), machine=SimpleNamespace(runs=0),
             lines={
                 name: SimpleNamespace(
                     lost={one for one in lost if one.reader == name}, damaged=set(), history=[Happened(EPOCH_US, what)]

@@ -21,6 +21,7 @@ def test_a_seed_decides_them_and_each_kind_is_drawn_for_some():
         "compact",
         "end",
         "fails_at_write",
+        "forgotten_stream",
         "kill",
         "kill_at_sync",
         "kill_at_write",
