@@ -76,10 +76,8 @@ def _allowed(
 def _states(plan: GatewayPlan, at_us: int, lives: Spans, are_held_up: bool, clock_s: float) -> frozenset[str]:
     """The states that a reading of this moment of the schedule may have."""
     waits_us = int(WAITS * (plan.threads_s + plan.disk_s) * SECOND_US)
-    old_us, later_us = (
-        max(OLD_US, int(clock_s * SECOND_US) + OLD_US // 6) + waits_us,
-        LATER_US + 1000 * plan.poll_ms + waits_us,
-    )
+    old_us = max(OLD_US, int(clock_s * SECOND_US) + OLD_US // 6) + waits_us
+    later_us = LATER_US + 1000 * plan.poll_ms + waits_us
     begun_us = [begin - EPOCH_US for begin, end in lives if begin <= EPOCH_US + at_us <= end - later_us]
     if not begun_us or at_us - begun_us[0] < old_us:
         return STATES

@@ -7,11 +7,10 @@ spool refused, a gap reading or the numbers of clock heartbeats tell.
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 
 from whenabouts_protocol.group_state import EARLIER, PROCESS, VIEW
 from whenabouts_sim.chaos.checks.gateways.states import states_of
-from whenabouts_sim.chaos.checks.gateways.visits import LEAVE_US, SURELY_US, pauses
+from whenabouts_sim.chaos.checks.gateways.visits import SURELY_US, begins_of, pauses
 from whenabouts_sim.chaos.checks.landed import Id, Landed, LandedReading
 from whenabouts_sim.chaos.checks.well import Spans
 from whenabouts_sim.chaos.network.overheard import Said
@@ -36,7 +35,7 @@ def broken_lasting(
         reader = badge_of(gateway)
         times = sorted(EPOCH_US + one.true_us for one in reported if one.reader == reader)
         reads = [one for one in landed.readings if one.stream == f"{reader}/tags"]
-        came = [*times[:1], *(following for one, following in pairwise(times) if following - one > LEAVE_US)]
+        came = [*times[:1], *begins_of(times)]
         is_told = not any(one.kind == "gap" for one in reads)  # else the stamps of some reads are not known
         left = [one + SURELY_US for one, _ in pauses(times, reads, shut.get(reader, ()))] if is_told else []
         states = {one.identity: is_there for _, _, one, is_there in states_of(landed, site, gateway)}

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from whenabouts_protocol.group_state import HEARTBEAT, KIND, PROCESS, VIEW
-from whenabouts_sim.chaos.checks.gateways.visits import LEAVE_US, SURELY_US, ends_of
+from whenabouts_sim.chaos.checks.gateways.visits import LEAVE_US, SURELY_US, begins_of, ends_of
 from whenabouts_sim.chaos.checks.landed import Id, Landed, LandedReading
 from whenabouts_sim.chaos.parts.gateway_part import badge_of
 from whenabouts_sim.chaos.parts.job_rules import STATE, state_stream
@@ -54,7 +54,7 @@ def latest_begins(
     """
     for site, gateway in gateways:
         times = sorted(EPOCH_US + one.true_us for one in reported if one.reader == badge_of(gateway))
-        came = [following for one, following in pairwise(times) if following - one > LEAVE_US]
+        came = begins_of(times)
         left = [one + LEAVE_US for one in ends_of(times)]
         for one, is_there in changes(site, gateway, landed):
             moments, unsure_us = (came, 0) if is_there else (left, SLEWED_US)

@@ -54,6 +54,11 @@ def broken_visits(
                 yield from _missing(stream, pauses(times, reads, shut.get(reader, ())), visits, lives[reader])
 
 
+def begins_of(times: Sequence[int]) -> list[int]:
+    """The sightings behind a pause."""
+    return [following for one, following in pairwise(times) if following - one > LEAVE_US]
+
+
 def ends_of(times: Sequence[int]) -> list[int]:
     """The sightings before a pause, and the last."""
     return [one for one, following in pairwise(times) if following - one > LEAVE_US] + list(times[-1:])
