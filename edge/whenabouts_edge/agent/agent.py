@@ -184,6 +184,9 @@ class Agent:
         self._intake.offer(derived)  # before the port counts as clear up to here: the watermark covers these too
         self._store_presence(entered, gone)
         self._clear_us[name] = batch.clear_us
+        if self._group:
+            thread = next(one for one in self._reader_threads if one.reader.name == name)
+            self._group.scanned(thread.reader, batch, thread.reach_us)
         self._detect()
 
     def _store_presence(self, entered: list[PendingReading], gone: list[PendingReading]) -> None:
@@ -206,7 +209,7 @@ class Agent:
         clear_us = self._clear_host_us()
         if self._group is None or clear_us is None:
             return
-        states = self._group.advance(clear_us, self._time.current(), max(self._clear_us.values()))
+        states = self._group.advance(clear_us, self._time.current())
         if self._time.known:
             self._intake.offer(states)
         else:

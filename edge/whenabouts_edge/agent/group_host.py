@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from whenabouts_edge.clock import ClockSample
-from whenabouts_edge.config.settings import GroupConfig, StateConfig
+from whenabouts_edge.config.settings import GroupConfig, ReaderConfig, StateConfig
 from whenabouts_edge.group.conditions import Presence, Threshold
 from whenabouts_edge.group.detection import Detection
 from whenabouts_edge.group.process import GroupProcess, StateReport
-from whenabouts_edge.readers.host_session import date
+from whenabouts_edge.readers.host_session import Batch, date
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.store.spool import BOOT_RANDOM_BITS
 from whenabouts_protocol import WireError, parse_topic, topic
@@ -111,13 +111,18 @@ class GroupHost:
             one.vclock = self._process.observe(stream, one.key, one.value, one.attrs, one.earliest_us, one.latest_us)
             one.view = self.view
 
-    def advance(self, clear_us: int, sample: ClockSample, since_us: int) -> list[PendingReading]:
-        """The states and clock heartbeats that are certain once all ports are clear up to clear_us. since_us: see
-        `Detection.advance`.
+    def scanned(self, reader: ReaderConfig, batch: Batch, reach_us: int) -> None:
+        """Note how long this reader has scanned. reach_us: most that a frame can be stamped before the arrival of its first
+        byte.
         """
+        sure_us = min(batch.clear_us - reach_us, batch.looked_us)
+        self._detection.scanned(reader.name, reader.stream, batch.since_us, sure_us)
+
+    def advance(self, clear_us: int, sample: ClockSample) -> list[PendingReading]:
+        """The states and clock heartbeats that are certain once all ports are clear up to clear_us."""
         if self.owes:
             self._process.report_again()
-        states = [self._state(report, sample) for report in self._process.advance(clear_us, self._host_us(), since_us)]
+        states = [self._state(report, sample) for report in self._process.advance(clear_us, self._host_us())]
         self._latest = states[-1] if states else self._latest
         return states
 

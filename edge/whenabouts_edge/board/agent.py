@@ -163,7 +163,7 @@ class Agent:
         group = self.group
         if group is None:
             return
-        pending_readings = group.advance(clear_us, now_us, max([reader.clear_us for reader in self.readers]))
+        pending_readings = group.advance(clear_us, now_us, self.readers)
         if pending_readings:
             self.store.accept(pending_readings, now_us)
         if group.view_changed():

@@ -16,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from whenabouts_edge.readers.session import ReaderSession
+
 LEAVES = ("birth", "status", "state")
 WAITING_MAX = 64  # readings that wait for their order
 HELD_MAX = 8  # states of another view, held until it begins
@@ -95,14 +97,17 @@ class BoardGroup:
             d.vclock = self._process.observe(d.stream, d.key, d.value, d.attrs, d.earliest_us, d.latest_us)
             d.view = self._process.views
 
-    def advance(self, clear_us: int, now_us: int, since_us: int) -> "list[PendingReading]":
-        """The states and clock heartbeats that are certain once all ports are clear up to clear_us. since_us: see
-        `Detection.advance`.
+    def advance(self, clear_us: int, now_us: int, readers: "list[ReaderSession]") -> "list[PendingReading]":
+        """The states and clock heartbeats that are certain once all ports are clear up to clear_us. readers: all; their
+        ports are open from the first call on.
         """
+        if self._detection.clear_us is None:
+            for port, reader in enumerate(readers):
+                self._detection.scanned(port, reader.stream, reader.clear_us)
         if self.owes:
             self._process.report_again()
         pending_readings = []
-        for report in self._process.advance(clear_us, now_us, since_us):
+        for report in self._process.advance(clear_us, now_us):
             value = report.values.get(self._single) if self._single else None
             attrs = attrs_of(self.name, report.view, report.process, dict(report.values), report.is_heartbeat)
             pending = PendingReading(self.stream, KIND, report.earliest_us, report.latest_us, None, value, None, attrs)

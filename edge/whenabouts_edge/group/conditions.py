@@ -5,15 +5,19 @@ A condition is a function of the true times of its readings. Each of its changes
 none: a tag has left when it certainly was not read for the set time, a threshold was passed when certainly no reading
 contradicts.
 
-Readings must be fed in the order of their earliest moments; `advance` declares that every later one begins at a moment or
-after it. At first a condition is unknown (None). Integer microseconds of the host's clock; also runs on boards.
+Silence of a reader that does not scan says nothing, so a value that it would change is unknown (None): absence and a measure
+from the moment at which readings may be lost, presence from leave_us after the last read. At first all values are unknown.
+
+Readings, and the times for which they may be lost, must be passed in the order of their earliest moments; `advance` declares
+that every later one begins at a moment or after it. sure_us, set by the caller: until then the readers of the stream have
+scanned; None: until the moment of `advance`. Integer microseconds of the host's clock; also runs on boards.
 """
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    Change = tuple[int, int, bool]  # earliest, latest, the new value
+    Change = tuple[int, int, bool | None]  # earliest, latest, the new value
 
 MAX_READS = 1000  # upper limit of `reads`, the reads before a tag counts as present
 
@@ -21,8 +25,7 @@ MAX_READS = 1000  # upper limit of `reads`, the reads before a tag counts as pre
 class Presence:
     """Presence of a tag: from the reads-th read without a pause until leave_us after the last one.
 
-    key: the tag, or None for any. A pause is a time of more than leave_us without a read. The value is unknown from the
-    start until presence or absence is certain.
+    key: the tag, or None for any. A pause is a time of more than leave_us without a read.
 
     Raises:
         ValueError: reads or leave_us out of range.
@@ -39,7 +42,8 @@ class Presence:
         self._key, self._reads, self._leave_us = key, reads, leave_us
         self._value: bool | None = None
         self._last = started_us, started_us  # bounds of the last read
-        self._since_us = started_us
+        self._since_us = started_us  # what was read before may be lost
+        self.sure_us: int | None = None
         self._count = 0  # of reads without a pause
         self._counted_us = 0  # by when all of them had certainly happened
 
@@ -66,16 +70,39 @@ class Presence:
         return changes
 
     def advance(self, clear_us: int) -> "list[Change]":
-        """The change that is certain when every later read happens at clear_us or after."""
-        silent_us = max(self._last[1], self._since_us)
-        if self._value is False or clear_us <= silent_us + self._leave_us:
-            return []
-        self._value, self._count = False, 0
-        return [(self._last[0] + self._leave_us, silent_us + self._leave_us, False)]
+        """The changes that are certain when every later read happens at clear_us or after."""
+        changes: list[Change] = []
+        earliest_us, over_us = self._over()
+        if self._value is True and self._since_us > self._last[1] and clear_us > self._last[1] + self._leave_us:
+            self._value, self._count = None, 0
+            changes.append((self._last[0] + self._leave_us, self._last[1] + self._leave_us, None))
+        if self._value is not False and _least(clear_us, self.sure_us) > over_us:
+            self._value, self._count = False, 0
+            changes.append((earliest_us, over_us, False))
+        return changes
+
+    def lost(self, from_us: int, since_us: int) -> "list[Change]":
+        """Reads between from_us and since_us may be lost; returns the changes that are certain by then, and the one to
+        unknown.
+        """
+        changes = self.advance(from_us)
+        self._since_us = max(self._since_us, since_us)
+        if self._value is False:
+            self._value = None
+            changes.append((from_us, from_us, None))
+        return changes
 
     def earliest(self) -> "int | None":
         """Earliest moment of a change that may have happened already without another read; None if there is none."""
-        return None if self._value is False else self._last[0] + self._leave_us
+        if self._value is False:
+            return self.sure_us
+        return self._last[0] + self._leave_us if self._value else self._over()[0]
+
+    def _over(self) -> "tuple[int, int]":
+        """The interval in which the tag has left unless it is read again; one moment if it may have left before."""
+        if self._since_us > self._last[1]:
+            return self._since_us + self._leave_us, self._since_us + self._leave_us
+        return self._last[0] + self._leave_us, self._last[1] + self._leave_us
 
 
 class Threshold:
@@ -108,11 +135,12 @@ class Threshold:
         self._value: bool | None = None
         self._crossed: Change | None = None  # bounds and new value of the first reading beyond the other threshold
         self._against_us: list[int | None] = [None, None]  # latest moment of the last reading against off, against on
-        self._since_us: int | None = None
+        self._since_us = 0  # what came before may have been followed by a reading that was lost
+        self.sure_us: int | None = None
         self.unusable = 0
 
     def start(self, now_us: int, since_us: int) -> None:
-        """Begin: the value is unknown until a reading comes, and until since_us readings may have been lost."""
+        """Begin: no reading was observed before now_us, and until since_us readings may have been lost."""
         self._since_us = since_us
 
     def wants(self, stream: str, key: "str | None") -> bool:
@@ -133,7 +161,7 @@ class Threshold:
                 self._against_us[other] = latest_us if over_us is None else max(over_us, latest_us)
                 if self._crossed is not None and self._crossed[2] is other:
                     self._crossed = None
-        if side is not None and side is not self._value:
+        if side is not None and side is not self._value and latest_us >= self._since_us:
             self._beyond(earliest_us, latest_us, side)
         return changes
 
@@ -142,16 +170,28 @@ class Threshold:
         if self._crossed is None:
             return []
         earliest_us, latest_us, value = self._crossed
-        if self._since_us is not None:
-            latest_us = max(latest_us, self._since_us)
-        if clear_us <= latest_us + self._hold_us:
+        if _least(clear_us, self.sure_us) <= latest_us + self._hold_us:
             return []
         self._crossed, self._value = None, value
         return [(earliest_us + self._hold_us, latest_us + self._hold_us, self._value)]
 
+    def lost(self, from_us: int, since_us: int) -> "list[Change]":
+        """Readings between from_us and since_us may be lost; returns the changes that are certain by then, and the one to
+        unknown.
+        """
+        changes = self.advance(from_us)
+        self._crossed, self._since_us = None, max(self._since_us, since_us)
+        if self._value is not None:
+            self._value = None
+            changes.append((from_us, from_us, None))
+        return changes
+
     def earliest(self) -> "int | None":
         """Earliest moment of a change that may have happened already without another reading; None if there is none."""
-        return None if self._crossed is None else self._crossed[0] + self._hold_us
+        due_us = None if self._crossed is None else self._crossed[0] + self._hold_us
+        if self._value is None or self.sure_us is None:
+            return due_us
+        return self.sure_us if due_us is None else min(due_us, self.sure_us)
 
     def _beyond(self, earliest_us: int, latest_us: int, side: bool) -> None:
         """Note a reading beyond the other threshold. The first that certainly follows all readings against it counts."""
@@ -171,3 +211,7 @@ class Threshold:
         if self._value is None or (measured <= self._off_at if high else measured >= self._off_at):
             return False
         return None
+
+
+def _least(clear_us: int, sure_us: "int | None") -> int:
+    return clear_us if sure_us is None else min(clear_us, sure_us)

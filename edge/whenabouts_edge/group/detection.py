@@ -11,6 +11,9 @@ everything up to its latest moment is known.
 Changes whose intervals touch begin one state together, on the hull of their intervals, which contains the first and the
 last of their moments. Between those moments the values that changed are unknown. So a state without these values is
 emitted before it, on the same hull: no rule can find true there a value that may have been false.
+
+What a reader did not scan for is unknown: while its port is closed, values of its stream that silence would change are left
+out of the state.
 """
 
 TYPE_CHECKING = False
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_WAITING = 2000  # readings that wait for their order; beyond it the oldest is taken at once and counted
+_LOST = object()  # in place of a value: between these two moments reads may have been lost
 MAX_OPEN = 32  # groups of changes that wait to be certain; beyond it the newest two become one, with their hull
 
 
@@ -30,6 +34,7 @@ class Detection:
     def __init__(self, conditions: "list[Any]", waiting: int = MAX_WAITING) -> None:
         self._conditions, self._most = conditions, waiting
         self._waiting: list[tuple[int, int, Any, Any, dict[str, Any]]] = []  # in the order of earliest moments
+        self._scans: list[tuple[Any, str, int, int | None]] = []  # port, stream, since_us, sure_us
         self._open: list[list[Any]] = []  # [earliest, latest, values by name, count of changes], disjoint, by time
         self.clear_us: int | None = None  # the newest moment of `advance`
         self.values: dict[str, bool] = {}
@@ -44,27 +49,31 @@ class Detection:
         if self.clear_us is not None and earliest_us < self.clear_us:
             self.late += 1
         for condition in self._conditions:
-            if not condition.wants(stream, key):
-                continue
-            at = len(self._waiting)
-            while at and self._waiting[at - 1][0] > earliest_us:
-                at -= 1
-            self._waiting.insert(at, (earliest_us, latest_us, condition, value, attrs))
-            if len(self._waiting) > self._most:
-                self.hurried += 1
-                self._take(1)
+            if condition.wants(stream, key):
+                self._insert(earliest_us, latest_us, condition, value, attrs)
 
-    def advance(self, clear_us: int, since_us: "int | None" = None) -> "list[tuple[int, int, dict[str, bool]]]":
-        """The states that certainly began before clear_us; every later reading must happen at clear_us or after.
-
-        since_us: from then on all ports have been open, or were tried; used at the first call, None: nothing was lost. A
-        port that is opened is clear up to its reader's latency before, and what came then is lost.
+    def scanned(self, port: "Any", stream: str, since_us: int, sure_us: "int | None" = None) -> None:
+        """Note how long the reader at a port, which feeds this stream, has scanned without a pause: from since_us (now, if
+        it does not scan) to sure_us at least (None: to the moment that is clear). What it read before since_us may be lost.
+        A port that is opened is clear up to its reader's latency before: since_us may be later than a moment that is clear.
         """
+        before = [scan for scan in self._scans if scan[0] == port]
+        self._scans = [scan for scan in self._scans if scan[0] != port]
+        self._scans.append((port, stream, since_us, sure_us))
+        for condition in self._conditions:
+            if condition.stream == stream:
+                if self.clear_us is not None and before and since_us > before[0][2]:
+                    _, _, last_us, from_us = before[0]
+                    self._lost(condition, last_us if from_us is None else from_us, last_us, since_us)
+                condition.sure_us = self._sure(stream)
+
+    def advance(self, clear_us: int) -> "list[tuple[int, int, dict[str, bool]]]":
+        """The states that certainly began before clear_us; every later reading must happen at clear_us or after."""
         if self.clear_us is None:
             for condition in self._conditions:  # reads may have waited for the first moment that is clear
                 moments = [read[0] for read in self._waiting if read[2] is condition]
                 moments.append(clear_us)
-                condition.start(min(moments), min(moments) if since_us is None else since_us)
+                condition.start(min(moments), self._since(condition.stream, min(moments)))
         elif clear_us < self.clear_us:
             clear_us = self.clear_us
         self.clear_us = clear_us
@@ -86,12 +95,49 @@ class Detection:
             sure_us = min(sure_us, self._open[0][0])
         return sure_us
 
+    def _sure(self, stream: str) -> "int | None":
+        """The moment up to which all readers of a stream have scanned; None: to the moment that is clear."""
+        least_us = None
+        for _, one, _, sure_us in self._scans:
+            if one == stream and sure_us is not None:
+                least_us = sure_us if least_us is None else min(least_us, sure_us)
+        return least_us
+
+    def _since(self, stream: str, since_us: int) -> int:
+        """The moment from which on all readers of a stream have scanned, or since_us if that is later."""
+        for _, one, begun_us, _ in self._scans:
+            if one == stream:
+                since_us = max(since_us, begun_us)
+        return since_us
+
+    def _lost(self, condition: "Any", from_us: int, last_us: int, since_us: int) -> None:
+        """Reads between from_us and since_us may be lost. last_us: the end of the earlier time of which that was noted."""
+        for at, (earliest_us, latest_us, one, value, attrs) in enumerate(self._waiting):
+            if one is condition and value is _LOST and latest_us == last_us:
+                self._waiting[at] = earliest_us, since_us, one, value, attrs
+                return
+        self._insert(from_us, since_us, condition, _LOST, {})
+
+    def _insert(
+        self, earliest_us: int, latest_us: int, condition: "Any", value: "Any", attrs: "dict[str, Any]"
+    ) -> None:
+        at = len(self._waiting)
+        while at and self._waiting[at - 1][0] > earliest_us:
+            at -= 1
+        self._waiting.insert(at, (earliest_us, latest_us, condition, value, attrs))
+        if len(self._waiting) > self._most:
+            self.hurried += 1
+            self._take(1)
+
     def _take(self, count: int) -> None:
         taken, self._waiting = self._waiting[:count], self._waiting[count:]
         for earliest_us, latest_us, condition, value, attrs in taken:
-            self._changed(condition, condition.feed(earliest_us, latest_us, value, attrs))
+            if value is _LOST:
+                self._changed(condition, condition.lost(earliest_us, latest_us))
+            else:
+                self._changed(condition, condition.feed(earliest_us, latest_us, value, attrs))
 
-    def _changed(self, condition: "Any", changes: "list[tuple[int, int, bool]]") -> None:
+    def _changed(self, condition: "Any", changes: "list[tuple[int, int, bool | None]]") -> None:
         for earliest_us, latest_us, value in changes:
             before = [group for group in self._open if group[1] < earliest_us]
             after = [group for group in self._open if group[0] > latest_us]
@@ -112,11 +158,12 @@ class Detection:
         begun = []
         while self._open and self._open[0][1] < clear_us:
             earliest_us, latest_us, values, count = self._open.pop(0)
-            if count > 1:
+            known = {name: self.values[name] for name in self.values if name not in values}
+            values = {name: values[name] for name in values if values[name] is not None}
+            if count > 1 and values:
                 self.unsure += 1
-                known = {name: self.values[name] for name in self.values if name not in values}
                 begun.append((earliest_us, latest_us, known))
-            self.values = dict(self.values)
+            self.values = dict(known)
             self.values.update(values)
             begun.append((earliest_us, latest_us, self.values))
         return begun

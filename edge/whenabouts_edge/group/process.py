@@ -102,12 +102,10 @@ class GroupProcess:
             return error
         return None
 
-    def advance(self, clear_us: int, now_us: int, since_us: "int | None" = None) -> "list[StateReport]":
-        """The reports that are certain when every later reading happens at or after clear_us. now_us: current host time.
-        since_us: see `Detection.advance`.
-        """
+    def advance(self, clear_us: int, now_us: int) -> "list[StateReport]":
+        """The reports that are certain when every later reading happens at or after clear_us. now_us: current host time."""
         reports = []
-        begun = self._detection.advance(clear_us, since_us)
+        begun = self._detection.advance(clear_us)
         clear_us = max(clear_us, self._detection.clear_us or clear_us)
         sure_us = self._detection.sure_until()
         sure_us = clear_us if sure_us is None else sure_us

@@ -92,7 +92,8 @@ class HostSession:
         dialogue = self.session.dialogue
         if dialogue.in_order:
             return clear_us if dialogue.since_us is None else dialogue.since_us
-        return self.since_us
+        is_dead = self._speaks_us is not None and clear_us - self._heard_us > self._speaks_us
+        return clear_us if is_dead else self.since_us
 
     def _spoke(self, heard_us: int) -> bool:
         """True if good frames came; after too long a pause between them a new scan begins."""

@@ -1,5 +1,6 @@
 """Gateways of a group over a bad network: dense clocks give exactly the causal order, stamps contain the true changes."""
 
+from itertools import pairwise
 from random import Random
 
 from hypothesis import given, settings
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 
 from support.group.network import LEAVE_US, Network
 from support.search import examples, seeds
-from whenabouts_edge.group.conditions import Threshold
+from whenabouts_edge.group.conditions import Presence, Threshold
 from whenabouts_edge.group.detection import Detection
 
 
@@ -194,3 +195,43 @@ def test_a_threshold_changes_only_where_the_measure_truly_was_beyond_it_for_long
     sides = [side(v) for _, _, _, v in sorted(reads)]
     if len(set(sides)) == 1 and sides[0] is not None:
         assert [values for _, _, values in states] == [{"hot": sides[0]}]
+
+
+@settings(max_examples=examples(2000), deadline=None)
+@given(st.integers(0, 1 << 30), st.booleans())
+def test_states_say_nothing_of_what_a_closed_port_hid(seed, keeps_alive):
+    """All that they say is true of all reads, also the lost ones; and they say something where the port was open for long
+    enough. Stamps are exact, so no pause is left open.
+    """
+    chance = Random(seed)
+    reads, looks, now, is_open, opened_us, sure_us = [], [], 0, True, 0, 0
+    while now < 20_000:
+        now += chance.choice([10, 100, 400, LEAVE_US])
+        if chance.random() < 0.2:
+            opened_us = opened_us if is_open else now
+            is_open = not is_open
+        elif chance.random() < 0.4:
+            reads.append((now, is_open))
+        since_us = opened_us if is_open else now
+        is_quiet = keeps_alive and (now, True) not in reads
+        sure_us = max(sure_us, since_us, now - chance.choice([0, 700]) if is_quiet else now)
+        looks.append((now, since_us, sure_us))
+    detection = Detection([Presence("here", "tags", None, 1, LEAVE_US)])
+    states = []
+    for now, since_us, sure_us in looks:
+        if (now, True) in reads:
+            detection.observe("tags", "k", None, {}, now, now)
+        detection.scanned("port", "tags", since_us, sure_us)
+        states += detection.advance(now)
+        assert keeps_alive or now - 1500 <= detection.sure_until(), "a closed port holds no watermark back"
+    until_us = detection.sure_until()
+    times = [when for when, _ in reads]
+    shut = [(sure, since) for (_, before, sure), (_, since, _) in pairwise(looks) if since > before]
+    for (begin, latest, values), (end, *_) in pairwise([(0, 0, {}), *states, (until_us, 0, {})]):
+        for moment in {latest + 1, (latest + end) // 2, end - 1}:
+            if not latest < moment < end:
+                continue
+            truth = any(when <= moment <= when + LEAVE_US for when in times)
+            assert values.get("here", truth) is truth, (moment, begin, latest, end)
+            was_open = not any(since < moment and moment - LEAVE_US - 1 < until for since, until in shut)
+            assert "here" in values or not was_open or moment <= looks[0][0] + LEAVE_US, moment

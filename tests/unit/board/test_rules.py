@@ -189,8 +189,8 @@ def test_readings_carry_the_states_of_peers():
     """A state of a peer is merged when it comes, and counts for what happened after it; noise is counted."""
     group = BoardGroup(config(group=GROUP)["group"], "hall", "b", 7, 0)
     group.heard(topic("hall", "a", "birth"), encode_birth(Birth("hall", "a", 5, [], "office", [])), 0)
-    group.advance(0, 0, 0)
-    [first] = group.advance(1, 2 * SETTLE_US, 1)
+    group.advance(0, 0, [])
+    [first] = group.advance(1, 2 * SETTLE_US, [])
     view = state_of(reading_of(first)).view
     said = Reading(
         site="hall", gateway="a", boot=5, seq=3, stream="a/state", kind="state", t_min=0, t_max=1,
@@ -208,8 +208,8 @@ def test_readings_carry_the_states_of_peers():
     group.heard(topic("hall", "a", "state"), b"\xff", 4 * S)
     assert (group.refused, group.counters["malformed"]) == (2, 1)
     group.heard(topic("hall", "a", "status"), encode_status(Status("hall", "a", 5, "stopped")), 4 * S)
-    group.advance(5 * S, 5 * S, 5 * S)
-    group.advance(5 * S, 5 * S + SETTLE_US, 5 * S)
+    group.advance(5 * S, 5 * S, [])
+    group.advance(5 * S, 5 * S + SETTLE_US, [])
     assert group.members == ["b"]
 
 

@@ -98,6 +98,7 @@ def test_a_reader_that_sends_without_tags_has_scanned_until_its_last_message():
     for at_us in (S, 2 * S, 5 * S):
         keepalive(one, at_us)
     assert (one.since_us, one.looked_us(9 * S)) == (7, 5 * S + 1)
+    assert [one.scanning_since_us(at_us) for at_us in (6 * S, 8 * S + 2)] == [7, 8 * S + 2], "it does not scan any more"
     keepalive(one, 8 * S + 2)
     assert (one.since_us, one.looked_us(9 * S)) == (8 * S + 3, 8 * S + 3)
 

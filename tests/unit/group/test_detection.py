@@ -15,7 +15,17 @@ def two(leave_us=1000):
 def opened(since_us, reads=1, leave_us=100):
     """A detection that is clear up to 0, while reads that happened before since_us may have been lost."""
     detection = Detection([Presence("a", "s", None, reads, leave_us)])
-    assert detection.advance(0, since_us) == []
+    detection.scanned("port", "s", since_us)
+    assert detection.advance(0) == []
+    return detection
+
+
+def seen(since_us, reads=1, leave_us=100):
+    """A detection with a read in [0, 10], whose reader has scanned from since_us to 50."""
+    detection = opened(since_us, reads, leave_us)
+    detection.scanned("port", "s", since_us, 50)
+    detection.observe("s", "k", None, {}, 0, 10)
+    assert detection.advance(50) == [(0, 10, {"a": True})]
     return detection
 
 
@@ -23,11 +33,106 @@ def test_silence_says_nothing_before_all_ports_were_open():
     """They are clear up to an earlier moment, and what came between is lost: the last read may have been any of these."""
     detection = opened(500)
     assert detection.advance(600) == []
-    assert detection.advance(601) == [(100, 600, {"a": False})]
+    assert detection.advance(601) == [(600, 600, {"a": False})]
     detection = opened(500)
     detection.observe("s", "k", None, {}, 200, 210)
-    assert detection.advance(600) == [(200, 210, {"a": True})]
-    assert detection.advance(601) == [(300, 600, {"a": False})]
+    assert detection.advance(600) == [(200, 210, {"a": True}), (300, 310, {})]
+    assert detection.advance(601) == [(600, 600, {"a": False})]
+
+
+def test_a_port_of_another_stream_says_nothing_of_this_one():
+    detection = opened(500)
+    detection.scanned("other", "t", 9000, 9000)
+    assert detection.advance(601) == [(600, 600, {"a": False})]
+
+
+def test_while_a_port_is_closed_nobody_is_said_to_be_there_or_not():
+    """It was open until 50. A tag that was there counts as there for as long as its last read says."""
+    detection = seen(0)
+    for now_us in range(60, 1000, 10):
+        detection.scanned("port", "s", now_us, now_us)
+        changes = detection.advance(now_us)
+        assert changes == ([(100, 110, {})] if now_us == 120 else [])
+        assert detection.sure_until() >= now_us - 10, "a closed port holds no watermark back"
+    detection.scanned("port", "s", 1000, 1050)
+    assert detection.advance(1100) == [], "its reader has said nothing since 1050"
+    detection.scanned("port", "s", 1000, 1200)
+    assert detection.advance(1200) == [(1100, 1100, {"a": False})]
+    detection.scanned("port", "s", 1300, 1300)
+    assert detection.advance(1300) == [(1200, 1200, {})], "it may have come at once"
+
+
+def test_what_a_reader_that_was_lost_for_a_moment_has_read_last_may_have_been_later():
+    """The pause of the port is shorter than that of a tag that leaves."""
+    detection = seen(0)
+    detection.scanned("port", "s", 80, 90)
+    assert detection.advance(90) == []
+    detection.scanned("port", "s", 80, 180)
+    assert detection.advance(180) == [(100, 110, {})]
+    detection.scanned("port", "s", 80, 181)
+    assert detection.advance(181) == [(180, 180, {"a": False})]
+    detection = seen(0)
+    detection.scanned("port", "s", 80, 105)
+    detection.observe("s", "k", None, {}, 100, 105)
+    assert detection.advance(200) == [], "it was there all the time"
+
+
+def test_a_value_lasts_until_its_reader_has_surely_scanned():
+    """The reader sends keep-alives, the last at 150; the port was clear up to 400 when it fell silent."""
+    detection = opened(0)
+    detection.scanned("port", "s", 0, 150)
+    assert detection.advance(150) == [(100, 100, {"a": False})]
+    assert detection.advance(400) == []
+    assert detection.sure_until() == 150
+    detection.scanned("port", "s", 500, 500)
+    assert detection.advance(500) == [(150, 150, {})]
+    assert detection.sure_until() == 500
+
+
+def test_readings_before_a_port_was_lost_are_taken_before():
+    """Another port holds all of them up. a comes back at 210, so its port was lost while it was surely away.
+
+    a   [0..10]        left [100..110]    lost [150    200]    read [210..220]
+    """
+    detection = Detection([Presence("a", "s", None, 1, 100), Presence("b", "t", None, 1, 10**6)])
+    for port, stream in (("p", "s"), ("q", "t")):
+        detection.scanned(port, stream, 0, 0)
+    detection.advance(0)
+    detection.observe("s", "k", None, {}, 0, 10)
+    detection.scanned("p", "s", 0, 150)
+    for now_us in (160, 180, 200):
+        detection.scanned("p", "s", now_us, now_us)
+    detection.observe("s", "k", None, {}, 210, 220)
+    assert detection.advance(300) == [
+        (0, 10, {"a": True}), (100, 110, {"a": False}), (150, 150, {}), (210, 220, {"a": True})
+    ]  # fmt: skip
+
+
+def test_two_readers_of_a_stream_must_both_have_scanned():
+    detection = Detection([Presence("a", "s", None, 1, 100)])
+    detection.scanned("p", "s", 0, 0)
+    detection.scanned("q", "s", 0, 0)
+    detection.advance(0)
+    detection.scanned("p", "s", 0, 1000)
+    detection.scanned("q", "s", 70, 70)
+    assert detection.advance(1000) == []
+    detection.scanned("q", "s", 70, 1000)
+    assert detection.advance(1000) == [(170, 170, {"a": False})]
+
+
+def test_a_measure_is_unknown_from_the_moment_at_which_its_port_was_lost_until_a_later_reading():
+    detection = Detection([Threshold("a", "s", None, None, 5, 2, 100)])
+    detection.scanned("port", "s", 0, 0)
+    detection.advance(0)
+    detection.observe("s", None, 9, {}, 10, 20)
+    detection.scanned("port", "s", 0, 300)
+    assert detection.advance(300) == [(110, 120, {"a": True})]
+    detection.observe("s", None, 0, {}, 310, 320)
+    detection.scanned("port", "s", 400, 400)
+    assert detection.advance(1000) == [(300, 300, {})], "it has not certainly been low for long enough"
+    detection.observe("s", None, 9, {}, 1010, 1020)
+    detection.scanned("port", "s", 400, 2000)
+    assert detection.advance(2000) == [(1110, 1120, {"a": True})]
 
 
 def test_what_was_read_while_ports_were_opened_counts_as_ever():
@@ -38,17 +143,10 @@ def test_what_was_read_while_ports_were_opened_counts_as_ever():
     assert detection.advance(500) == []
     detection = Detection([Presence("a", "s", None, 1, 100)])
     detection.observe("s", "k", None, {}, 0, 10)
-    assert detection.advance(5, 5000) == []
-    assert detection.advance(5100) == [(0, 10, {"a": True})]
-    assert detection.advance(5101) == [(100, 5100, {"a": False})]
-
-
-def test_a_measure_has_not_held_before_all_ports_were_open():
-    detection = Detection([Threshold("a", "s", None, None, 5, 2, 100)])
-    detection.advance(0, 500)
-    detection.observe("s", None, 9, {}, 10, 20)
-    assert detection.advance(600) == []
-    assert detection.advance(601) == [(110, 600, {"a": True})]
+    detection.scanned("port", "s", 5000)
+    assert detection.advance(5) == []
+    assert detection.advance(5100) == [(0, 10, {"a": True}), (100, 110, {})]
+    assert detection.advance(5101) == [(5100, 5100, {"a": False})]
 
 
 def test_reads_that_waited_for_the_first_clear_moment_count_from_when_they_happened():

@@ -4,8 +4,9 @@ import pytest
 
 from whenabouts_edge.agent.group_host import GroupHost, to_publish
 from whenabouts_edge.clock import ClockSample
-from whenabouts_edge.config.settings import GroupConfig, StateConfig
+from whenabouts_edge.config.settings import GroupConfig, ReaderConfig, StateConfig
 from whenabouts_edge.group.process import SETTLE_US
+from whenabouts_edge.readers.host_session import Batch
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_protocol import Birth, Status, decode_batch, encode_batch, encode_birth, encode_status, topic
 from whenabouts_protocol.group_state import attrs_of, state_of, view_number
@@ -31,7 +32,7 @@ class Bench:
 
     def advance(self, clear_us, now_us=None):
         self.now_us = clear_us if now_us is None else now_us
-        return self.host.advance(clear_us, SAMPLE, clear_us)
+        return self.host.advance(clear_us, SAMPLE)
 
     def begin(self):
         """The first view, with a as a member."""
@@ -208,3 +209,17 @@ def test_the_status_shows_group_view_clock_and_state():
     assert (status["name"], status["members"], status["absent"]) == ("office", ["a", "b"], ["c"])
     assert (status["clock"], status["state"], status["values"], status["views"]) == ([0, 1], 1, {"here": True}, 1)
     assert set(status["refused"].values()) == {0}
+
+
+def test_reads_on_their_way_are_lost_with_their_port():
+    """The next frame may be stamped up to reach_us before the moment that is clear, so the tag may have come then."""
+    bench = Bench(state(leave_ms=1000))
+    reader = ReaderConfig("r", "rdm6300", "x", "tags", 9600, 1000, 5000, False)
+    bench.host.scanned(reader, Batch([], 0, 0, 0), 300)
+    bench.begin()
+    bench.host.scanned(reader, Batch([], 2_000_000, 0, 2_000_000), 300)
+    [absent] = bench.advance(2_000_000 - 300, 3 * SETTLE_US)
+    bench.host.scanned(reader, Batch([], 2_000_500, 2_000_500, 2_000_500), 300)
+    [unknown] = bench.advance(2_000_500 - 300, 4 * SETTLE_US)
+    assert (absent.value, unknown.value) == (False, None)
+    assert (unknown.earliest_us, unknown.latest_us) == (2_000_000 - 300, 2_000_000 - 300)
