@@ -8,6 +8,7 @@ from whenabouts_sim.world.world import SECOND_US
 
 PART_ENDED, PART_FAILED, PART_REFUSED, PART_UNPLUGGED = 0.2, 0.2, 0.15, 0.15  # of schedules
 PART_OUTAGE = 0.3  # of schedules in which a badge lies long enough
+PART_HIDDEN = 0.4  # of schedules with badges
 PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED, PART_SET_BACK = 0.15, 0.2, 0.15, 0.1  # of schedules
 PART_NAMES_LOST = 0.25  # of schedules
 PART_FORGOTTEN = 0.06  # of schedules
@@ -64,6 +65,16 @@ def outages(chance: Random, stays: Sequence[tuple[str, int]]) -> Iterator[Fault]
     if stays and chance.random() < PART_OUTAGE:
         gateway, at_us = chance.choice(stays)
         yield Fault("unplugged", at_us, chance.choice((1_000, 100_000)), gateway, ALL_READERS)
+
+
+def hidden_arrivals(chance: Random, arrivals: Sequence[tuple[str, int]]) -> Iterator[Fault]:
+    """Readers that are unplugged when a badge comes: it is away by all that their gateway knows. arrivals: gateways, and
+    when a badge is read after a pause.
+    """
+    if arrivals and chance.random() < PART_HIDDEN:
+        for gateway, at_us in chance.sample(arrivals, min(len(arrivals), chance.choice((1, 2, 3)))):
+            before_us = chance.choice((-12_000, -5_000, 0, 100_000, 300_000))
+            yield Fault("unplugged", max(0, at_us - before_us), before_us + 50_000, gateway, ALL_READERS)
 
 
 def leaves(chance: Random, members: Sequence[str], active_us: int) -> Iterator[Fault]:

@@ -6,6 +6,7 @@ the other. All faults end before `calm_us`; after that everything must land and 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from random import Random
 
 from whenabouts_sim.chaos.network import lying_member
@@ -28,7 +29,7 @@ from whenabouts_sim.chaos.schedule.gateway_forms import (
     without_utc,
 )
 from whenabouts_sim.chaos.schedule.match_forms import with_causal_order, with_conditions, with_options, with_shapes
-from whenabouts_sim.chaos.schedule.more_faults import is_set_back, leaves, more_faults, outages
+from whenabouts_sim.chaos.schedule.more_faults import hidden_arrivals, is_set_back, leaves, more_faults, outages
 from whenabouts_sim.chaos.schedule.stream_forms import with_owners
 from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, Sighting
 
@@ -165,6 +166,7 @@ def draw(seed: int) -> Schedule:
     faults += restarts
     faults += tuple(leaves(Random(f"leaves/{seed}"), hosts, active_us)) if gateways[0].group else ()
     faults += tuple(outages(Random(f"outage/{seed}"), _stays(gateways, sightings)))
+    faults += tuple(hidden_arrivals(Random(f"hidden/{seed}"), _arrivals(gateways, sightings)))
     rules = _rules(chance, gateways)
     hasty = Random(f"hasty/{seed}")
     if len(gateways) > 1 and hasty.random() < PART_HASTY:
@@ -336,6 +338,19 @@ def _stays(gateways: Iterable[GatewayPlan], sightings: Sequence[Sighting]) -> li
             (f"{one.site}/{one.name}", at_us)
             for at_us in times
             if all(at_us + later_us in seen for later_us in range(0, STAY_US, SPACING_US))
+        ]
+    return found
+
+
+def _arrivals(gateways: Iterable[GatewayPlan], sightings: Sequence[Sighting]) -> list[tuple[str, int]]:
+    """Moments at which the badge of a gateway of a group is read after a pause, each with its gateway."""
+    found = []
+    for one in gateways:
+        times = [x.true_us for x in sightings if x.key == badge_key(one.name)] if one.group else []
+        found += [
+            (f"{one.site}/{one.name}", at_us)
+            for before_us, at_us in pairwise(times)
+            if at_us - before_us > LEAVE_MS * 1000
         ]
     return found
 

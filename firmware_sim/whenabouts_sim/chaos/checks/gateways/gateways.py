@@ -79,8 +79,11 @@ def broken_gateways(
     shut = {reader: shut_spans(line.history) for reader, line in lines}
     damaged = {(reader, one.number) for reader, line in lines for one in line.damaged}
     seen = [one for one in schedule.sightings if (one.reader, one.number) not in damaged]
+    missed = {(reader, one.number) for reader, line in lines for one in line.lost - line.damaged}
+    hidden = [one for one in schedule.sightings if (one.reader, one.number) in missed]
     plans, grouped = schedule.gateways, [(one.site, one.name) for one in schedule.gateways if one.group]
     ran = {name: in_force(one.plan, one.lives, heard.rules) for name, one in gateways.items()}
+    whole = [one for one in grouped if one not in rotten]
     begins = dict(latest_begins(grouped, reported, landed))
     gives_up = schedule.undated_us or schedule.most_undated
     patient = {(one.plan.site, one.plan.name) for one in gateways.values() if not gives_up and not one.machine.runs}
@@ -97,10 +100,7 @@ def broken_gateways(
         ),
         ("derived", broken_derived(plans, landed, lives, rotten, ran)),
         ("states", broken_states(grouped, reported, landed, rotten)),
-        (
-            "states",
-            broken_lasting([one for one in grouped if one not in rotten], reported, landed, heard.heartbeats, shut),
-        ),
+        ("states", broken_lasting(whole, reported, hidden, landed, heard.heartbeats)),
         ("visits", broken_visits(grouped, seen, reported, landed, lives, rotten, shut)),
     ):
         yield from (Broken(law, text) for text in texts)
