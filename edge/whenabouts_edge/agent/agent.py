@@ -74,10 +74,10 @@ class Agent:
         if config.group is not None:
             clock_heartbeat_us = config.commit_ms * 1000
             self._group = GroupHost(config.group, site, gateway, spool.boot, clock_heartbeat_us, self._time.now_us)
-        self._reader_threads = [
-            machine.reader(r, site, gateway, clock.host_us, self._time.current, self._deliverer(r.name))
+        self._threads = {
+            r.name: machine.reader(r, site, gateway, clock.host_us, self._time.current, self._deliverer(r.name))
             for r in config.readers
-        ]
+        }
         self._delivery = Delivery(config, self._birth(), spool, self._db, self._on_rules, self._group, machine.client)
         before = spool.gaps.read(site, gateway)
         self._intake = Intake(self._append, self._delivery.work.set, config.commit_ms, self._keep_gaps, before)
@@ -86,7 +86,7 @@ class Agent:
         first_visit = spool.boot >> BOOT_RANDOM_BITS << BOOT_RANDOM_BITS
         self._presence = {
             thread.reader.name: PresenceHost(thread.reader.presence, site, gateway, thread.reach_us, first_visit)
-            for thread in self._reader_threads
+            for thread in self._threads.values()
             if thread.reader.presence
         }
 
@@ -97,7 +97,7 @@ class Agent:
     @property
     def readers(self) -> dict[str, ReaderState]:
         """Health of each reader by its name."""
-        return {thread.reader.name: thread.reader_state for thread in self._reader_threads}
+        return {thread.reader.name: thread.reader_state for thread in self._threads.values()}
 
     @property
     def spool_state(self) -> SpoolState:
@@ -107,7 +107,7 @@ class Agent:
     async def run(self) -> None:
         """Run until stopped, then drain: store all readings, publish for up to DRAIN_S, publish the status `stopped`."""
         log.info("agent.started", site=self.config.site, gateway=self.config.gateway, boot=self._spool.boot)
-        for thread in self._reader_threads:
+        for thread in self._threads.values():
             thread.start()
         jobs = [
             self._every(CLOCK_EVERY_S, self._time.take_sample),
@@ -132,7 +132,7 @@ class Agent:
             await self._drain()
             await self._delivery.uplink.close()
         finally:
-            for thread in self._reader_threads:
+            for thread in self._threads.values():
                 thread.stop()
             for task in tasks:
                 task.cancel()
@@ -142,9 +142,9 @@ class Agent:
             self._db.shutdown()
 
     async def _drain(self) -> None:
-        for thread in self._reader_threads:
+        for thread in self._threads.values():
             thread.stop()
-        for thread in self._reader_threads:
+        for thread in self._threads.values():
             await asyncio.to_thread(thread.join, 1.0)
         await asyncio.sleep(0)  # accept the last batches of the threads
         for presence in self._presence.values():
@@ -185,8 +185,7 @@ class Agent:
         self._store_presence(entered, gone)
         self._clear_us[name] = batch.clear_us
         if self._group:
-            thread = next(one for one in self._reader_threads if one.reader.name == name)
-            self._group.scanned(thread.reader, batch, thread.reach_us)
+            self._group.scanned(self._threads[name].reader, batch, self._threads[name].reach_us)
         self._detect()
 
     def _store_presence(self, entered: list[PendingReading], gone: list[PendingReading]) -> None:
@@ -249,19 +248,19 @@ class Agent:
 
     def _clear_host_us(self) -> int | None:
         """Earliest time at which the stamp of a reading accepted later can begin; None until every port has reported."""
-        if len(self._clear_us) < len(self._reader_threads):
+        if len(self._clear_us) < len(self._threads):
             return None
-        return min(self._clear_us[thread.reader.name] - thread.reach_us for thread in self._reader_threads)
+        return min(self._clear_us[thread.reader.name] - thread.reach_us for thread in self._threads.values())
 
     async def _heartbeat(self) -> None:
         self._delivery.heartbeat(self._time.sample, self._time.now_us(), self._intake.refused, self._invalid)
 
     @property
     def _invalid(self) -> int:
-        return sum(thread.reader_state.invalid for thread in self._reader_threads)
+        return sum(thread.reader_state.invalid for thread in self._threads.values())
 
     def _birth(self) -> Birth:
-        parts_us = widest([(thread.reader.stream, thread.parts_us) for thread in self._reader_threads])
+        parts_us = widest([(thread.reader.stream, thread.parts_us) for thread in self._threads.values()])
         return birth(self.config, self._spool.boot, self._rules.streams, self._group, parts_us)
 
     # Health.

@@ -103,7 +103,7 @@ class BoardGroup:
         """
         if self._detection.clear_us is None:
             for port, reader in enumerate(readers):
-                self._detection.scanned(port, reader.stream, reader.clear_us)
+                self._detection.scanned(port, reader.stream, reader.opened_us)
         if self.owes:
             self._process.report_again()
         pending_readings = []

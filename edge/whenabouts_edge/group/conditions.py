@@ -9,8 +9,9 @@ Silence of a reader that does not scan says nothing, so a value that it would ch
 from the moment at which readings may be lost, presence from leave_us after the last read. At first all values are unknown.
 
 Readings, and the times for which they may be lost, must be passed in the order of their earliest moments; `advance` declares
-that every later one begins at a moment or after it. sure_us, set by the caller: until then the readers of the stream have
-scanned; None: until the moment of `advance`. Integer microseconds of the host's clock; also runs on boards.
+that every later one begins at a moment or after it. The caller sets sure_us (until then the readers of the stream have
+scanned; None: until the moment of `advance`) and is_shared (the stream has several). Integer microseconds of the host's
+clock; also runs on boards.
 """
 
 TYPE_CHECKING = False
@@ -44,6 +45,7 @@ class Presence:
         self._last = started_us, started_us  # bounds of the last read
         self._since_us = started_us  # what was read before may be lost
         self.sure_us: int | None = None
+        self.is_shared = False
         self._count = 0  # of reads without a pause
         self._counted_us = 0  # by when all of them had certainly happened
 
@@ -93,7 +95,9 @@ class Presence:
         return changes
 
     def earliest(self) -> "int | None":
-        """Earliest moment of a change that may have happened already without another read; None if there is none."""
+        """Earliest moment of a change that may have happened already without another read, at the latest sure_us if the
+        value would be unknown from then on; None if there is none.
+        """
         if self._value is False:
             return self.sure_us
         return self._last[0] + self._leave_us if self._value else self._over()[0]
@@ -136,7 +140,9 @@ class Threshold:
         self._crossed: Change | None = None  # bounds and new value of the first reading beyond the other threshold
         self._against_us: list[int | None] = [None, None]  # latest moment of the last reading against off, against on
         self._since_us = 0  # what came before may have been followed by a reading that was lost
+        self._is_new = True  # nothing was lost since the start
         self.sure_us: int | None = None
+        self.is_shared = False
         self.unusable = 0
 
     def start(self, now_us: int, since_us: int) -> None:
@@ -161,7 +167,9 @@ class Threshold:
                 self._against_us[other] = latest_us if over_us is None else max(over_us, latest_us)
                 if self._crossed is not None and self._crossed[2] is other:
                     self._crossed = None
-        if side is not None and side is not self._value and latest_us >= self._since_us:
+        # What a single reader tells after a loss comes after all that was lost.
+        told_us = earliest_us if self.is_shared else latest_us
+        if side is not None and side is not self._value and told_us >= self._since_us:
             self._beyond(earliest_us, latest_us, side)
         return changes
 
@@ -180,14 +188,17 @@ class Threshold:
         unknown.
         """
         changes = self.advance(from_us)
-        self._crossed, self._since_us = None, max(self._since_us, since_us)
+        earliest_us = from_us if self._crossed is None else min(from_us, self._crossed[0] + self._hold_us)
+        self._crossed, self._since_us, self._is_new = None, max(self._since_us, since_us), False
         if self._value is not None:
             self._value = None
-            changes.append((from_us, from_us, None))
+            changes.append((earliest_us, from_us, None))
         return changes
 
     def earliest(self) -> "int | None":
-        """Earliest moment of a change that may have happened already without another reading; None if there is none."""
+        """Earliest moment of a change that may have happened already without another reading, at the latest sure_us if the
+        value would be unknown from then on; None if there is none.
+        """
         due_us = None if self._crossed is None else self._crossed[0] + self._hold_us
         if self._value is None or self.sure_us is None:
             return due_us
@@ -204,11 +215,12 @@ class Threshold:
             self._crossed = self._crossed[0], min(self._crossed[1], latest_us), side
 
     def _side(self, measured: "int | float") -> "bool | None":
-        """True for on, False for off, None for neither; a measure that begins between the thresholds is off."""
+        """True for on, False for off, None for neither; a measure that is between the thresholds at the start is off."""
         high = self._on_at > self._off_at
         if measured >= self._on_at if high else measured <= self._on_at:
             return True
-        if self._value is None or (measured <= self._off_at if high else measured >= self._off_at):
+        begins = self._value is None and self._is_new
+        if begins or (measured <= self._off_at if high else measured >= self._off_at):
             return False
         return None
 

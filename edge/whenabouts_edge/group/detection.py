@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_WAITING = 2000  # readings that wait for their order; beyond it the oldest is taken at once and counted
-_LOST = object()  # in place of a value: between these two moments reads may have been lost
 MAX_OPEN = 32  # groups of changes that wait to be certain; beyond it the newest two become one, with their hull
+_LOST = object()  # the value of what is no reading: between its two moments reads may have been lost
 
 
 class Detection:
@@ -33,7 +33,7 @@ class Detection:
 
     def __init__(self, conditions: "list[Any]", waiting: int = MAX_WAITING) -> None:
         self._conditions, self._most = conditions, waiting
-        self._waiting: list[tuple[int, int, Any, Any, dict[str, Any]]] = []  # in the order of earliest moments
+        self._waiting: list[tuple[int, int, Any, Any, Any]] = []  # in the order of earliest moments
         self._scans: list[tuple[Any, str, int, int | None]] = []  # port, stream, since_us, sure_us
         self._open: list[list[Any]] = []  # [earliest, latest, values by name, count of changes], disjoint, by time
         self.clear_us: int | None = None  # the newest moment of `advance`
@@ -53,22 +53,29 @@ class Detection:
                 self._insert(earliest_us, latest_us, condition, value, attrs)
 
     def scanned(self, port: "Any", stream: str, since_us: int, sure_us: "int | None" = None) -> None:
-        """Note how long the reader at a port, which feeds this stream, has scanned without a pause: from since_us (now, if
-        it does not scan) to sure_us at least (None: to the moment that is clear). What it read before since_us may be lost.
-        A port that is opened is clear up to its reader's latency before: since_us may be later than a moment that is clear.
+        """Note how long the reader at a port, which feeds this stream, has scanned without a pause: from since_us (if it
+        does not scan: the moment to which its port is clear) to sure_us at least (None: to the moment that is clear). What
+        it read before since_us may be lost.
         """
+        if sure_us is not None:
+            sure_us = max(sure_us, since_us)
         before = [scan for scan in self._scans if scan[0] == port]
         self._scans = [scan for scan in self._scans if scan[0] != port]
         self._scans.append((port, stream, since_us, sure_us))
         for condition in self._conditions:
             if condition.stream == stream:
                 if self.clear_us is not None and before and since_us > before[0][2]:
-                    _, _, last_us, from_us = before[0]
-                    self._lost(condition, last_us if from_us is None else from_us, last_us, since_us)
+                    self._lost(condition, before[0], since_us)
                 condition.sure_us = self._sure(stream)
+                condition.is_shared = len([scan for scan in self._scans if scan[1] == stream]) > 1
 
     def advance(self, clear_us: int) -> "list[tuple[int, int, dict[str, bool]]]":
         """The states that certainly began before clear_us; every later reading must happen at clear_us or after."""
+        for condition in self._conditions:
+            if (
+                condition.is_shared and condition.sure_us is not None
+            ):  # one reader's read may follow one that another lost
+                clear_us = min(clear_us, condition.sure_us)
         if self.clear_us is None:
             for condition in self._conditions:  # reads may have waited for the first moment that is clear
                 moments = [read[0] for read in self._waiting if read[2] is condition]
@@ -110,17 +117,17 @@ class Detection:
                 since_us = max(since_us, begun_us)
         return since_us
 
-    def _lost(self, condition: "Any", from_us: int, last_us: int, since_us: int) -> None:
-        """Reads between from_us and since_us may be lost. last_us: the end of the earlier time of which that was noted."""
-        for at, (earliest_us, latest_us, one, value, attrs) in enumerate(self._waiting):
-            if one is condition and value is _LOST and latest_us == last_us:
-                self._waiting[at] = earliest_us, since_us, one, value, attrs
-                return
-        self._insert(from_us, since_us, condition, _LOST, {})
+    def _lost(self, condition: "Any", before: "tuple[Any, str, int, int | None]", since_us: int) -> None:
+        """Reads may be lost from the end of a port's scan before until since_us; if it had not scanned, for longer now."""
+        port, _, last_us, from_us = before
+        if from_us == last_us:
+            for at, (earliest_us, latest_us, one, value, place) in enumerate(self._waiting):
+                if one is condition and value is _LOST and place == port and latest_us == last_us:
+                    self._waiting[at] = earliest_us, since_us, one, value, place
+                    return
+        self._insert(last_us if from_us is None else from_us, since_us, condition, _LOST, port)
 
-    def _insert(
-        self, earliest_us: int, latest_us: int, condition: "Any", value: "Any", attrs: "dict[str, Any]"
-    ) -> None:
+    def _insert(self, earliest_us: int, latest_us: int, condition: "Any", value: "Any", attrs: "Any") -> None:
         at = len(self._waiting)
         while at and self._waiting[at - 1][0] > earliest_us:
             at -= 1

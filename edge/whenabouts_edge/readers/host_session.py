@@ -24,8 +24,8 @@ log = Log(__name__)
 class Batch:
     """The pending readings from one read of the port, and the host time up to which the port is known.
 
-    since_us: start of the current uninterrupted scan (now, if not scanning). looked_us: latest time the reader is known
-    to have scanned: its last message if it sends keep-alives, else clear_us.
+    since_us: start of the current uninterrupted scan (now, if not scanning). looked_us: the reader has told all that it
+    scanned until then: by its last message if it sends keep-alives, else clear_us.
     """
 
     readings: list[PendingReading]
@@ -45,7 +45,7 @@ class HostSession:
     ) -> None:
         facts = READERS[reader.kind]
         self.session = ReaderSession(_options(reader), opened_us, facts)
-        self.since_us = self._heard_us = opened_us
+        self.since_us = self._heard_us = self._arrived_us = opened_us
         self._good = 0  # good frames counted so far
         self.invalid = 0  # input that makes no reading
         self.left_out = 0  # tags that were only counted, as more came than could be taken
@@ -58,6 +58,7 @@ class HostSession:
     def take(self, chunk: Chunk, clock: ClockSample) -> tuple[list[PendingReading], bool]:
         """The readings that this chunk completes, and True if a good frame came."""
         after_us, before_us = self._host_us(chunk.after_ns), self._host_us(chunk.before_ns) + 1
+        self._arrived_us = after_us
         readings = self.session.took(chunk.data, after_us, before_us)
         if self.session.dialogue.falls_behind(after_us, before_us):
             self._leave_out(readings)
@@ -84,8 +85,8 @@ class HostSession:
             self._gap.value += 1
 
     def looked_us(self, clear_us: int) -> int:
-        """Latest time at which the reader certainly scanned for tags; clear_us if its silence means nothing."""
-        return clear_us if self._speaks_us is None else self._heard_us
+        """The latest time up to which the reader has told what it scanned; clear_us if its silence means nothing."""
+        return clear_us if self._speaks_us is None else self._heard_us - self.session.reach_us
 
     def scanning_since_us(self, clear_us: int) -> int:
         """Start of the uninterrupted scan; clear_us if the reader is not known to scan."""
@@ -96,13 +97,13 @@ class HostSession:
         return clear_us if is_dead else self.since_us
 
     def _spoke(self, heard_us: int) -> bool:
-        """True if good frames came; after too long a pause between them a new scan begins."""
+        """True if good frames had come by heard_us; after what may be too long a pause between them a new scan begins."""
         if self.session.good == self._good:
             return False
         self._good = self.session.good
         if self._speaks_us is not None and heard_us - self._heard_us > self._speaks_us:
             self.since_us = max(self.since_us, heard_us)
-        self._heard_us = heard_us
+        self._heard_us = self._arrived_us
         return True
 
     def _dated(self, readings: list[PendingReading], clock: ClockSample) -> list[PendingReading]:

@@ -65,7 +65,7 @@ class ReaderSession:
         self._stamper = Stamper(self.baud, latency_us, adapter_us, reader.cycle_us)
         self._fed = 0
         self._last_byte_us: int | None = None
-        self.clear_us = opened_us  # no later frame can have begun to arrive before
+        self.opened_us = self.clear_us = opened_us  # no later frame can have begun to arrive before
         self.complaint = ""  # last refusal or complaint of the reader
         self.good = 0  # frames that show that the reader works, tags or none
         self.readings = 0

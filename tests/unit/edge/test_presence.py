@@ -85,8 +85,11 @@ def link(kind, listen_only=False):
     return HostSession(config, "bench", "gw", lambda ns: ns // 1000, 7)
 
 
+WAITED_US = 5000  # at most, until it was read
+
+
 def keepalive(one, at_us):
-    one.take(Chunk(KEEPALIVE, (at_us - 5000) * 1000, at_us * 1000), CLOCK)
+    one.take(Chunk(KEEPALIVE, (at_us - WAITED_US) * 1000, at_us * 1000), CLOCK)
 
 
 def test_a_reader_that_sends_without_tags_has_scanned_until_its_last_message():
@@ -94,13 +97,26 @@ def test_a_reader_that_sends_without_tags_has_scanned_until_its_last_message():
     m6e   |open   k k k     three seconds without a message     k
     """
     one = link("m6e")
-    assert (one.since_us, one.looked_us(9 * S)) == (7, 7)
-    for at_us in (S, 2 * S, 5 * S):
+    reach_us = one.session.reach_us
+    assert (one.since_us, one.looked_us(9 * S)) == (7, 7 - reach_us)
+    for at_us in (S, 2 * S, 4 * S):
         keepalive(one, at_us)
-    assert (one.since_us, one.looked_us(9 * S)) == (7, 5 * S + 1)
+    keepalive(one, 5 * S)
+    assert (one.since_us, one.looked_us(9 * S)) == (7, 5 * S - WAITED_US - reach_us), (
+        "what it had seen may be on its way"
+    )
     assert [one.scanning_since_us(at_us) for at_us in (6 * S, 8 * S + 2)] == [7, 8 * S + 2], "it does not scan any more"
     keepalive(one, 8 * S + 2)
-    assert (one.since_us, one.looked_us(9 * S)) == (8 * S + 3, 8 * S + 3)
+    assert (one.since_us, one.looked_us(9 * S)) == (8 * S + 3, 8 * S + 2 - WAITED_US - reach_us)
+
+
+def test_a_message_that_waited_to_be_read_may_have_come_at_any_time_before():
+    """The agent was slow: the reader may have been silent for 5.8 s, of 3 s that say that it does not scan."""
+    one = link("m6e")
+    one.take(Chunk(KEEPALIVE, S * 1000, 3_900_000_000), CLOCK)
+    assert one.looked_us(9 * S) == S - one.session.reach_us
+    one.take(Chunk(KEEPALIVE, 6_780_000_000, 6_800_000_000), CLOCK)
+    assert one.since_us == 6_800_001
 
 
 @pytest.mark.parametrize(("kind", "listen_only"), [("rdm6300", False), ("m6e", True)])

@@ -120,6 +120,73 @@ def test_two_readers_of_a_stream_must_both_have_scanned():
     assert detection.advance(1000) == [(170, 170, {"a": False})]
 
 
+def test_a_read_at_one_reader_says_nothing_of_what_another_one_of_the_stream_lost():
+    """p sends keep-alives, the last at 150; it does not scan any more."""
+    detection = Detection([Presence("a", "s", None, 1, 100)])
+    for port in "pq":
+        detection.scanned(port, "s", 0, 0)
+    detection.advance(0)
+    detection.scanned("p", "s", 0, 150)
+    detection.scanned("q", "s", 0, 420)
+    detection.observe("s", "k", None, {}, 400, 410)
+    assert detection.advance(420) == [(100, 100, {"a": False})]
+    assert detection.sure_until() == 150
+    detection.scanned("p", "s", 430, 430)
+    assert detection.advance(430) == [(150, 150, {}), (400, 410, {"a": True})]
+
+
+def test_two_losses_of_a_port_are_not_one_though_another_port_holds_both_up():
+    detection = Detection([Presence("a", "s", None, 1, 100), Presence("b", "t", None, 1, 10**6)])
+    for port, stream in (("p", "s"), ("q", "t")):
+        detection.scanned(port, stream, 0, 0)
+    detection.advance(0)
+    for since_us, sure_us in ((0, 900), (1000, 1000), (1000, 1500), (2000, 2000)):
+        detection.scanned("p", "s", since_us, sure_us)
+    begun = detection.advance(2000)
+    assert begun == [(at, at, {} if n % 2 else {"a": False}) for n, at in enumerate((100, 900, 1100, 1500))]
+
+
+def measured(*readings):
+    """A measure that is true from 30 on, and false from 20 on: its readings in [t, t + 10], and how far its port scanned."""
+    detection = Detection([Threshold("a", "s", None, None, 30, 20, 0)])
+    detection.scanned("port", "s", 0, 0)
+    states = detection.advance(0)
+    for at_us, value in readings:
+        detection.observe("s", None, value, {}, at_us, at_us + 10)
+        detection.scanned("port", "s", 0, at_us + 5)
+        states += detection.advance(at_us + 5)
+    return detection, states
+
+
+def test_a_measure_between_its_thresholds_stays_unknown_after_a_loss():
+    """At a start it counts as off."""
+    detection, states = measured((10, 35), (100, 35))
+    assert states == [(10, 20, {"a": True})]
+    detection.scanned("port", "s", 400, 400)
+    detection.observe("s", None, 25, {}, 410, 420)
+    detection.scanned("port", "s", 400, 1000)
+    assert detection.advance(1000) == [(105, 105, {})]
+    assert measured((10, 25), (100, 25))[1] == [(10, 20, {"a": False})]
+
+
+def test_a_measure_that_had_perhaps_changed_when_its_port_was_lost_is_unknown_from_its_reading_on():
+    detection, states = measured((10, 35), (100, 10))
+    assert states == [(10, 20, {"a": True})]
+    detection.scanned("port", "s", 400, 400)
+    assert detection.advance(400) == [(100, 105, {})]
+
+
+def test_of_two_sensors_of_a_stream_a_reading_must_follow_all_that_was_lost():
+    detection, _ = measured()
+    detection.scanned("other", "s", 0, 0)
+    for port in ("port", "other"):
+        detection.scanned(port, "s", 1000, 2000)
+    detection.observe("s", None, 35, {}, 995, 1005)
+    assert detection.advance(1500) == []
+    detection.observe("s", None, 35, {}, 1600, 1610)
+    assert detection.advance(2000) == [(1600, 1610, {"a": True})]
+
+
 def test_a_measure_is_unknown_from_the_moment_at_which_its_port_was_lost_until_a_later_reading():
     detection = Detection([Threshold("a", "s", None, None, 5, 2, 100)])
     detection.scanned("port", "s", 0, 0)
