@@ -29,8 +29,8 @@ def broken_lasting(
     landed: Landed,
     heartbeats: Iterable[Said],
 ) -> Iterator[str]:
-    """For each gateway the first watermark beyond the end of the last state that it covers. hidden: of which the bytes were
-    lost with their port; others as in `visits`.
+    """For each gateway the states in which its badge was away and was hidden, and the first watermark beyond the end of the
+    last state that it covers. hidden: sightings of which the bytes were lost with their port; others as in `visits`.
     """
     said_by: dict[tuple[str, str], list[Said]] = {}
     for said in heartbeats:
@@ -92,7 +92,8 @@ def _ended(
 
 def _within(before: State, after: State, missed: Sequence[int]) -> int:
     """The first sighting that a port hid in the time of a state before another, if its badge was away; else 0."""
-    return _between(missed, before[2].t_max - STAYS_US, after[2].t_min) if before[3] is False else 0
+    was_away = before[3] is False and EARLIER not in json.loads(before[2].attrs or "{}")
+    return _between(missed, before[2].t_max - STAYS_US, after[2].t_min) if was_away else 0
 
 
 def _between(moments: Sequence[int], since_us: int, until_us: int) -> int:
