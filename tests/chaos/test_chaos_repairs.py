@@ -140,3 +140,12 @@ def test_after_more_than_one_all_are_lost_and_named_by_the_files_beside(file):
         "problem": "", "new": None, "lost": [["hall/g1", 0, COUNT, 2 * COUNT - 1]],
     }  # fmt: skip
     assert list(broken_repairs([folder], rotten)) == []
+
+
+def test_a_file_that_was_merged_again_under_its_name_breaks_none(file):
+    """The originals of a merged file were still there when that was moved away."""
+    _, rotten, record = mended(file, in_pages(file))
+    record.write_text(json.dumps({"new": None, "lost": []}))
+    assert len(list(broken_repairs([file.parents[1]], rotten))) == COUNT
+    file.write_bytes(rotten[file])
+    assert list(broken_repairs([file.parents[1]], rotten)) == []

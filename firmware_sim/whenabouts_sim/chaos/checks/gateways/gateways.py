@@ -68,8 +68,8 @@ def broken_gateways(
         ]
         shut_lines = [shut_spans(line.history) for line in gateway.lines.values()]
         faults = [fault for fault in schedule.faults if fault.target in (name, "") or schedule.most_unlanded]
-        # With few readings a message a slow disk takes them more slowly than they come.
-        is_slow = bool(schedule.most_in_batch and gateway.plan.disk_s)
+        # With few readings a message, or room for few that wait, a slow disk takes them more slowly than they come.
+        is_slow = bool((schedule.most_in_batch or schedule.most_waiting) and gateway.plan.disk_s)
         stalled = () if is_slow else broken_closed_ports(gateway.plan, shut_lines, gateway.lives, said, faults)
         yield from (Broken("watermarks", text) for text in stalled)
         for reader, line in () if name in slow else gateway.lines.items():

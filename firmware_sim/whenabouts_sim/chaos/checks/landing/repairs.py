@@ -41,6 +41,8 @@ def _broken(
     """What is wrong with one repair. content: of the file before its damage. held: readings of each file, before damage."""
     before = _rows(content)
     present = {identity for path, rows in held.items() if path != folder / name for identity in rows}
+    if (folder / name).exists():  # merged again, of the files that the damaged one was made of
+        present |= _readable((folder / name).read_bytes()).keys()
     moved = folder / DAMAGED_DIR / name
     damaged = moved.read_bytes() if moved.exists() else b""
     is_told = _changed_bits(damaged, content) <= 1
