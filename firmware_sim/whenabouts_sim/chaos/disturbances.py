@@ -18,6 +18,7 @@ from whenabouts_sim.chaos.machine.running import Killed
 from whenabouts_sim.chaos.network.broker_model import Broker
 from whenabouts_sim.chaos.parts.gateway_part import Gateway
 from whenabouts_sim.chaos.parts.ingest_part import Ingest
+from whenabouts_sim.chaos.parts.job_part import Job
 from whenabouts_sim.chaos.parts.landing_files import files_of
 from whenabouts_sim.chaos.parts.part import Part
 from whenabouts_sim.chaos.schedule.fault import (
@@ -149,6 +150,9 @@ class Disturbances:
         if fault.kind.endswith("write"):
             if part.process is not None:
                 part.process.on_write, part.process.writes_left = happens, fault.count
+        elif fault.kind.endswith("commit"):
+            if isinstance(part, Job):
+                part.at_commit = happens
         elif fault.kind == "kill_at_sync":
             if part.process is not None:
                 part.process.on_sync, part.process.syncs_left = happens, fault.count

@@ -29,7 +29,8 @@ class Job(Part):
     """A job. ends: how far each of its queries has read the landing. counts: by rule what its shards said, with the number
     of the micro-batch. read: by rule the files that it has read, with the times at which they were written.
     meanwhile: called after it has listed a folder of the landing: others may write between two listings. misread: is told
-    what it has read of a damaged file and was never written.
+    what it has read of a damaged file and was never written. at_commit: called once, before a micro-batch of which results
+    were published is committed.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Job(Part):
         self.rules, self._landing, self._trigger_s, self._shards = rules, landing, trigger_s, shards
         self._meanwhile, self._misread = meanwhile, misread
         self.rotten: Mapping[Path, bytes] = {}  # files of the landing as they were before a bit of them changed
+        self.at_commit: Callable[[], None] | None = None
         self.out = machine.disk.root / "results"
         self.ends: list[Ends] = []
         self.counts: dict[str, list[tuple[int, dict[str, Any]]]] = {rule.name: [] for rule in rules}
@@ -84,8 +86,11 @@ class Job(Part):
         check_checkpoint(out)
         options = QueryOptions(self._landing, out, self._shards, self._trigger_s)
 
-        def report(batch: int, _published: object, counts: list[dict[str, Any]], _took_s: float) -> None:
+        def report(batch: int, published: object, counts: list[dict[str, Any]], _took_s: float) -> None:
             self.counts[rule.name] += [(batch, one) for one in counts]
+            if published is not None and self.at_commit is not None:
+                happens, self.at_commit = self.at_commit, None
+                happens()
 
         def reads(start: dict[str, Any], end: dict[str, Any]) -> None:
             self.read[rule.name] |= written_between(self._landing, ends_of(start), ends_of(end))

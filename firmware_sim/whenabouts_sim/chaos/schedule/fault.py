@@ -150,6 +150,8 @@ MACHINE_KINDS = (
     "fails_at_write",
     "sync_fails",
     "kill_at_sync",
+    "kill_at_commit",
+    "power_cut_at_commit",
     "clock_back",
     "repair",
 )

@@ -11,6 +11,7 @@ PART_OUTAGE = 0.3  # of schedules in which a badge lies long enough
 PART_HIDDEN = 0.4  # of schedules with badges
 PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED, PART_SET_BACK = 0.15, 0.2, 0.15, 0.1  # of schedules
 PART_NAMES_LOST = 0.25  # of schedules
+PART_COMMITS_LOST = 0.15  # of schedules
 PART_FORGOTTEN = 0.06  # of schedules
 PART_LEAVES = 0.7  # of groups of three or more
 PART_MERGED_ROT = 0.4  # of runs that merge: with damage to a file, perhaps to what they wrote
@@ -28,6 +29,7 @@ def more_faults(seed: int, hosts: Sequence[str], ingests: Sequence[str], active_
     yield from _set_back(_server_clock(seed), active_us)
     yield from _unsynced(Random(f"syncs/{seed}"), active_us)
     yield from _names_lost(Random(f"names lost/{seed}"), active_us)
+    yield from _commits_lost(Random(f"commits/{seed}"), active_us)
     yield from _forgotten(Random(f"forgotten/{seed}"), hosts, active_us)
 
 
@@ -138,6 +140,14 @@ def _names_lost(chance: Random, active_us: int) -> Iterator[Fault]:
             cut_us, count = at_us + chance.randint(length_us // 2, length_us), chance.choice((0, 0, 1, 2))
         yield Fault("kill_at_sync", at_us, length_us, CLOUD, count)
         yield Fault("power_cut", cut_us, 100_000, CLOUD)
+
+
+def _commits_lost(chance: Random, active_us: int) -> Iterator[Fault]:
+    """A job is killed when it has published results and has not committed them, so that it repeats that micro-batch."""
+    if chance.random() < PART_COMMITS_LOST:
+        for _ in range(chance.choice((1, 2, 3))):
+            kind = chance.choice(("kill_at_commit", "kill_at_commit", "power_cut_at_commit"))
+            yield Fault(kind, chance.randint(0, active_us), chance.randint(1, 1500) * 1000, JOBS)
 
 
 def is_set_back(seed: int) -> bool:
