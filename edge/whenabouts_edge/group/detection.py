@@ -71,10 +71,8 @@ class Detection:
 
     def advance(self, clear_us: int) -> "list[tuple[int, int, dict[str, bool]]]":
         """The states that certainly began before clear_us; every later reading must happen at clear_us or after."""
-        for condition in self._conditions:
-            if (
-                condition.is_shared and condition.sure_us is not None
-            ):  # one reader's read may follow one that another lost
+        for condition in self._conditions:  # a read of one reader of a stream may follow one that another reader lost
+            if condition.is_shared and condition.sure_us is not None:
                 clear_us = min(clear_us, condition.sure_us)
         if self.clear_us is None:
             for condition in self._conditions:  # reads may have waited for the first moment that is clear
