@@ -27,6 +27,7 @@ from whenabouts_cloud.jobs.output.left_out import LeftOut
 from whenabouts_cloud.jobs.output.output_place import Output
 from whenabouts_cloud.jobs.output.sink import OnBatch, OnFailure, ResultSink
 from whenabouts_cloud.jobs.output.task_files import WRITTEN, Write
+from whenabouts_cloud.jobs.output.used_watermarks import used_watermarks
 from whenabouts_cloud.jobs.reading.packing import COMPLETE, Packing, group_of, rule_of, tables_of
 from whenabouts_cloud.jobs.reading.source import Reading, growing_frame
 from whenabouts_cloud.jobs.work import QueryOptions
@@ -66,7 +67,8 @@ def start_query(
     shared = [n for n, rule in rules.items() if engine.shared(rule)]
     sharing = [group_of(n, shard) for n in shared for shard in range(engine.shards(rules[n], shards))]
     packing = Packing(engine, dict(rules), shards, sharing=sharing, gone=gone)
-    reading = Reading(landing, engine.columns, frozenset(left_out.names()), packing, MAX_BYTES)
+    used = used_watermarks(out.store)
+    reading = Reading(landing, engine.columns, frozenset(left_out.names()), packing, MAX_BYTES, used)
     sink = ResultSink(engine.results(next(iter(rules.values()))), out, report, failed, left_out)
     return sink.follow(functools.partial(_results, engine, dict(rules), spark, reading), trigger_s)
 

@@ -28,6 +28,7 @@ from whenabouts_sim.chaos.schedule.fault import (
     JOBS,
     MACHINE_KINDS,
     MERGED,
+    WATERMARKS,
     WHOLE,
     Fault,
 )
@@ -152,7 +153,7 @@ class Disturbances:
                 part.process.on_write, part.process.writes_left = happens, fault.count
         elif fault.kind.endswith("commit"):
             if isinstance(part, Job):
-                part.at_commit = happens
+                part.at_commit = partial(self._lose_commit, happens, fault)
         elif fault.kind == "kill_at_sync":
             if part.process is not None:
                 part.process.on_sync, part.process.syncs_left = happens, fault.count
@@ -207,10 +208,13 @@ class Disturbances:
         files = [(one, path) for one in ingests for path in files_of(one.folder)]
         if not files:
             return
-        newest = sorted(files, key=lambda one: one[1].stat().st_mtime_ns)[-3:]  # jobs have not read these yet
+        files.sort(key=lambda one: one[1].stat().st_mtime_ns)
         merged = [one for one in files if _is_merged(one[1])]
-        newest = merged if merged and fault.count == MERGED else newest
-        ingest, path = self._chance.choice(files if fault.count != MERGED and self._chance.random() < 0.5 else newest)
+        watermarks = [one for one in files if one[1].suffix == ".json"][-2:]
+        wanted = {MERGED: merged, WATERMARKS: watermarks}.get(fault.count, [])
+        is_any = not fault.count and self._chance.random() < 0.5
+        # Jobs have not read the newest yet.
+        ingest, path = self._chance.choice(files if is_any else wanted or files[-3:])
         self.rotten.setdefault(path, path.read_bytes())
         ingest.machine.disk.rot(path, self._chance)
         ingest.is_damaged = True
@@ -225,6 +229,11 @@ class Disturbances:
         self.rotten_results.setdefault(path, path.read_bytes())
         disk.rot(path, chance)
         self._note(f"a bit of {path} has changed")
+
+    def _lose_commit(self, happens: Callable[[], None], fault: Fault) -> None:
+        happens()
+        if fault.count:
+            self._at(0, partial(self._rot_landing, fault))
 
     def _kill(self, part: Part, fault: Fault) -> None:
         part.end()

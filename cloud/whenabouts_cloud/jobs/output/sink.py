@@ -12,6 +12,7 @@
     OUT/.tmp-*                      unfinished files of this process and of tasks (`task_files`)
     OUT/_checkpoint/                Spark's offsets and state
     OUT/_left_out.json              damaged files of the landing (`left_out`)
+    OUT/_watermarks.json            watermarks of the batch that published last (`used_watermarks`)
     OUT/_job.json                   rules and mode that OUT belongs to
     OUT/_progress.json              how far the query is (`delivery.query_progress`)
 
@@ -50,7 +51,9 @@ from whenabouts_cloud.jobs.output.left_out import LeftOut
 from whenabouts_cloud.jobs.output.output_place import Output, Place
 from whenabouts_cloud.jobs.output.publication import digest_in, publication
 from whenabouts_cloud.jobs.output.task_files import EFFECTS, LATE, RESULTS, Make, TaskFiles, TaskRecords
-from whenabouts_cloud.landing.history import History
+from whenabouts_cloud.jobs.output.used_watermarks import keep_watermarks, used_watermarks
+from whenabouts_cloud.landing.history import History, Piece, frontiers_of
+from whenabouts_cloud.landing.scan import frontiers_in
 from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.rules.model import Rule
 
@@ -157,10 +160,22 @@ class ResultSink:
         files = self._history.pieces(read.start, read.end)
         self._left_out.check(files)
         try:
-            return self._files.collect(frame)
+            records = self._files.collect(frame)
+            if any(records.files.values()):
+                self._keep_watermarks(read, files)
         except Exception as error:
-            self._left_out.look_again(files, str(error))
+            self._left_out.look_again(files, f"{type(error).__name__}: {error}")
             raise
+        return records
+
+    def _keep_watermarks(self, read: Input, files: Sequence[Piece]) -> None:
+        """Keep the watermarks of a batch that publishes something; the first time counts, if it is repeated."""
+        used = used_watermarks(self._out)
+        if self._left_out is None or (used is not None and used.end == read.end):
+            return
+        names = self._left_out.names()
+        frontiers = [one for one in frontiers_of(list(files)) if one.path not in names]
+        keep_watermarks(self._out, read.end, frontiers_in(self._left_out.landing, frontiers))
 
     def replace(self, make: Make) -> tuple[Store, list[dict[str, Any]]]:
         """Compute a complete result and replace the earlier one; return its folder and the counts."""

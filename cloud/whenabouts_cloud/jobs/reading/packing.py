@@ -18,6 +18,7 @@ from whenabouts_cloud.blobs import to_bytes
 from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.jobs.engines.engine import AnyRule, EngineJob, Ints
 from whenabouts_cloud.jobs.reading.sizes import measure, size_table
+from whenabouts_cloud.landing.scan import newest_watermarks
 
 PACKED = "group int, table string, rows binary"
 MAX_SHARDS = 1024  # of a rule
@@ -82,10 +83,7 @@ class Packing(Generic[AnyRule]):
         complete: all that they cover is packed too, so they take effect at once. Each group of a rule in `gone` gets an
         empty row, so that its state can be removed.
         """
-        latest: dict[tuple[str, str, int, tuple[str, ...]], int] = {}
-        for one in said:
-            name = one["site"], one["gateway"], one["boot"], tuple(one["streams"])
-            latest[name] = max(one["frontier_us"], latest.get(name, one["frontier_us"]))
+        latest = newest_watermarks(said)
         for number, rule in self.rules.items():
             watermarks = [
                 (f"{site}/{gateway}", stream, us, boot)

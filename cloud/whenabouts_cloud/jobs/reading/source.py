@@ -13,6 +13,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
+from whenabouts_cloud.jobs.output.used_watermarks import UsedWatermarks
 from whenabouts_cloud.jobs.reading.packing import PACKED
 from whenabouts_cloud.landing.history import History, Piece, everything, frontiers_of, readings_of
 from whenabouts_cloud.landing.scan import encoded, frontiers_in, read_piece
@@ -41,21 +42,26 @@ class Work(Protocol):
 
 @dataclass
 class Frontiers(InputPartition):
-    """Files of frontiers that one task reads."""
+    """Files of frontiers that one task reads. said: the watermarks that are used instead."""
 
     pieces: list[Piece]
     complete: bool
+    said: list[dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a job reads: the landing, the columns, the files that it leaves out (paths below the landing), the work."""
+    """What a job reads: the landing, the columns, the files that it leaves out (paths below the landing), the work.
+
+    used: the watermarks of the micro-batch that published last.
+    """
 
     landing: Store
     columns: Sequence[str]
     left_out: frozenset[str]
     work: Work
     max_bytes: int | None = None  # of the files of a micro-batch, about
+    used: UsedWatermarks | None = None
 
     def partitions(self, pieces: Sequence[Piece]) -> list[InputPartition]:
         """Divide files of readings among tasks."""
@@ -65,7 +71,8 @@ class Reading:
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Do the work of a task."""
         if isinstance(partition, Frontiers):
-            yield from self.work.watermarks(frontiers_in(self.landing, partition.pieces), partition.complete)
+            said = frontiers_in(self.landing, partition.pieces) if partition.said is None else iter(partition.said)
+            yield from self.work.watermarks(said, partition.complete)
             return
         schema, read, count = encoded(self.columns), list[pa.Table](), 0
         for piece in partition.pieces if isinstance(partition, Pieces) else ():
@@ -105,10 +112,15 @@ class _Growing(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         pieces = self.history.pieces(start, end)
-        frontiers = [one for one in frontiers_of(pieces) if one.path not in self._reading.left_out]
+        frontiers, used = frontiers_of(pieces), self._reading.used
         # Those of older versions have no number, which would say what they cover; those of another ingest may cover more.
         complete = len(end) == 1 and all(one.hour for one in frontiers)
-        return [*self._reading.partitions(pieces), *([Frontiers(frontiers, complete)] if frontiers else [])]
+        if used is not None and used.end == end:  # repeated
+            read = [Frontiers([], complete, used.said)] if used.said else []
+        else:
+            frontiers = [one for one in frontiers if one.path not in self._reading.left_out]
+            read = [Frontiers(frontiers, complete)] if frontiers else []
+        return [*self._reading.partitions(pieces), *read]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._reading.read(partition)

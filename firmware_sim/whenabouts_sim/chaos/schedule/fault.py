@@ -9,7 +9,7 @@ from whenabouts_sim.world.world import SECOND_US
 # Names of the ingests, and of the machine of the job. Both ingests are on the machine CLOUD.
 CLOUD, SECOND, JOBS = "cloud", "second", "jobs"
 WHOLE = -1  # a process of an operator is not killed
-MERGED = 1  # a file that changes is a merged one, if there is one
+MERGED, WATERMARKS = 1, 2  # a file that changes is a merged one, or one of the newest watermarks, if there is one
 FORGOTTEN = "forgotten_stream"  # a kind: the file of gateways lacks a stream until somebody corrects it
 ALL_READERS = -1  # all are unplugged at once, as with the hub that they share
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from whenabouts_sim.chaos.schedule.fault import ALL_READERS, CLOUD, FORGOTTEN, JOBS, MERGED, WHOLE, Fault
+from whenabouts_sim.chaos.schedule.fault import ALL_READERS, CLOUD, FORGOTTEN, JOBS, MERGED, WATERMARKS, WHOLE, Fault
 from whenabouts_sim.world.world import SECOND_US
 
 PART_ENDED, PART_FAILED, PART_REFUSED, PART_UNPLUGGED = 0.2, 0.2, 0.15, 0.15  # of schedules
@@ -143,11 +143,14 @@ def _names_lost(chance: Random, active_us: int) -> Iterator[Fault]:
 
 
 def _commits_lost(chance: Random, active_us: int) -> Iterator[Fault]:
-    """A job is killed when it has published results and has not committed them, so that it repeats that micro-batch."""
+    """A job is killed when it has published results and has not committed them, so that it repeats that micro-batch; perhaps
+    one of the newest files of watermarks is damaged meanwhile.
+    """
     if chance.random() < PART_COMMITS_LOST:
         for _ in range(chance.choice((1, 2, 3))):
             kind = chance.choice(("kill_at_commit", "kill_at_commit", "power_cut_at_commit"))
-            yield Fault(kind, chance.randint(0, active_us), chance.randint(1, 1500) * 1000, JOBS)
+            at_us, length_us = chance.randint(0, active_us), chance.randint(1, 1500) * 1000
+            yield Fault(kind, at_us, length_us, JOBS, chance.choice((0, 0, WATERMARKS)))
 
 
 def is_set_back(seed: int) -> bool:
