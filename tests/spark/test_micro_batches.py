@@ -1,6 +1,7 @@
 """The simulated micro-batches of whole schedules do what Spark's do: the same scenario on both, with the product's query."""
 
 import json
+import os
 from collections import Counter
 
 import pyarrow.parquet as pq
@@ -132,3 +133,27 @@ def test_a_damaged_file_ends_both_by_the_same_error_and_the_next_query_leaves_it
     one.step()
     assert one.published
     one.stop()
+
+
+@pytest.mark.parametrize("simulated", [True, False], ids=["simulated", "spark"])
+def test_a_repetition_takes_the_watermarks_that_it_published_by(spark, tmp_path, simulated):
+    """Their file was damaged after the kill. Without them a later micro-batch would emit the results again."""
+    one = OnBoth(None if simulated else spark, tmp_path)
+    one.start()
+    land(one.landing, random_readings(seed=11, count=120), 0)
+    file = watermark(one.landing, dict.fromkeys(GATEWAYS, EPOCH_US + 10**6 * MS), 0, STREAMS)
+    one.step()
+    before, last = one.pairs(), max(one.log("commits"))
+    assert before.total() > 0
+    one.stop()
+    one.uncommit(last)
+    written = file.stat()
+    file.write_bytes(file.read_bytes()[:-9])
+    os.utime(file, ns=(written.st_atime_ns, written.st_mtime_ns))  # a disk that changes a bit keeps the time
+    one.start()
+    one.step()
+    watermark(one.landing, dict.fromkeys(GATEWAYS, EPOCH_US + 10**6 * MS + 1), 1, STREAMS)
+    one.step()
+    one.stop()
+    assert one.published.count(last) == 2
+    assert one.pairs() == before
