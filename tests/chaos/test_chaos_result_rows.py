@@ -90,6 +90,7 @@ def test_two_results_do_not_have_one_id():
     rows = [Row((a.identity, x.identity), {"result_id": "1"}) for x in (b, c)]
     one, told, landing = rule(PAIRS, 1000, 80, 1000), Told([], set(), rows=rows), Landed([a, b, c], [])
     assert list(broken_rows(one, told, landing))[-1].endswith("2 results have the id 1")
+    assert not any("have the id" in text for text in broken_rows(one, told, landing, may_repeat=True))
 
 
 def test_a_result_of_what_did_not_land_is_told():

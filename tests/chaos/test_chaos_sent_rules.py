@@ -47,7 +47,7 @@ def birth(*streams):
 def texts(message, *heard):
     gateway = SimpleNamespace(plan=PLAN, lives=[[0, 1 << 62]], is_next=False)
     retained = {message.topic: message} if message else {}
-    return list(broken_births({"hall/gw-1": gateway}, retained, SimpleNamespace(rules=heard), 99))
+    return list(broken_births({"hall/gw-1": gateway}, retained, SimpleNamespace(rules=heard), 3_000_000))
 
 
 def test_a_birth_names_all_streams_of_its_gateway_and_no_others():

@@ -264,7 +264,8 @@ class _Run:
             whole = landed.without(landed.damaged)
             # A micro-batch may be repeated when its file has been repaired: what it had told is told of the copies, too.
             told = told.among(whole.readings) if rotten else told
-            self.outcome.broken += [Broken("columns", x) for x in broken_rows(one, told, whole)]
+            may_repeat = any(path.suffix != ".json" for path in rotten)
+            self.outcome.broken += [Broken("columns", x) for x in broken_rows(one, told, whole, may_repeat)]
             if not self._is_unknown(one, rotten):
                 self.outcome.broken += [Broken("results", x) for x in broken_results(one, told, whole, complete_us)]
             # Who is lied to may know too much of others: then verdicts are those of the clocks, not of the world.

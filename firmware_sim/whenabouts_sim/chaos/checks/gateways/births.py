@@ -11,12 +11,20 @@ from whenabouts_sim.chaos.network.overheard import Overheard
 from whenabouts_sim.chaos.parts.gateway_part import Gateway, GatewayPlan, badge_of, presence_stream
 from whenabouts_sim.chaos.parts.job_rules import state_stream
 
+CONNECTED_US = 3_000_000  # from the start of an agent until it has connected, and has its rules from the broker
+
 
 def broken_births(
     gateways: Mapping[str, Gateway], retained: Mapping[str, Message], heard: Overheard, end_us: int
 ) -> Iterator[str]:
-    """Gateways of which the broker retains no birth, or one that names other streams. end_us: now, us since 1970 UTC."""
+    """Gateways that have run for some time and of which the broker retains no birth, or one that names other streams.
+
+    end_us: now, us since 1970 UTC.
+    """
     for name, one in gateways.items():
+        begin_us, until_us = one.lives[-1]
+        if not begin_us + CONNECTED_US <= end_us < until_us:
+            continue
         place = topic(one.plan.site, one.plan.name, "birth")
         message = retained.get(next_topic(place) if one.is_next else place)
         expected = streams_of(one.plan) | names_in_the_end(in_force(one.plan, one.lives, heard.rules), end_us)

@@ -24,8 +24,10 @@ ROUNDED = 1e-9  # that a probability may differ from the exact fraction
 ID, REASON = "result_id", "reason"
 
 
-def broken_rows(rule: Rule, told: Told, landed: Landed) -> Iterator[str]:
-    """Columns that differ from the definition, and ids that several results have."""
+def broken_rows(rule: Rule, told: Told, landed: Landed, may_repeat: bool = False) -> Iterator[str]:
+    """Columns that differ from the definition, and ids that several results have. may_repeat: a file of readings was
+    damaged. If a micro-batch had been published with it and is repeated without it, results may come again later.
+    """
     of = {one.identity: one for one in landed.readings}
     for row in told.rows:
         if row.readings:  # a count is of none
@@ -35,7 +37,7 @@ def broken_rows(rule: Rule, told: Told, landed: Landed) -> Iterator[str]:
     for row in told.aside:
         yield from _differences(rule, row, of, {REASON})
     for result, count in Counter(row.columns[ID] for row in told.rows).items():
-        if count > 1:
+        if count > 1 and not may_repeat:
             yield f"{rule.name}: {count} results have the id {result}"
     ids = {row.readings: row.columns[ID] for row in told.rows}
     for row in told.retracted:

@@ -36,7 +36,8 @@ def broken_matches(
 
 def _is_forgotten(rule: CepRule, match: Sequence[LandedReading], readings: Sequence[LandedReading]) -> bool:
     """True if a rule may have forgotten events before it decided on a match: one that waits for others, or for clocks, waits
-    as long as LENGTH declares, and a stamp is longer. With SKIP that may be one of another match, which has its place.
+    as long as LENGTH declares, and a stamp is longer, or OFFSET sets streams further apart. With SKIP that may be one of
+    another match, which has its place.
     """
     concerned = match
     if rule.pattern.skip != "none":
@@ -44,6 +45,9 @@ def _is_forgotten(rule: CepRule, match: Sequence[LandedReading], readings: Seque
         concerned = [one for one in readings if one.key in keys or not rule.pattern.per_key]
     elif rule.pattern.mode != "causal":
         return False
+    offsets = [stream.offset_us for stream in rule.streams]
+    if rule.pattern.mode == "causal" and max(offsets) - min(offsets) > longest_event_us(rule):
+        return True
     return any(one.t_max - one.t_min > longest_event_us(rule) for one in concerned)
 
 
