@@ -99,20 +99,24 @@ class WaitingRows:
 
     def read(self, site: str, gateway: str) -> list[PendingReading]:
         """The readings that earlier agents left waiting, in the order in which they were read."""
-        last = dict(self._db.execute("SELECT run, max(latest_us) FROM waiting GROUP BY run"))
-        rows = self._db.execute(f"SELECT {_COLUMNS} FROM waiting ORDER BY row")
-        readings = []
-        for row, run, earliest_us, latest_us, since_us, text, crc in rows:
+        rows, last = [], dict[str, int]()
+        for *row, crc in self._db.execute(f"SELECT {_COLUMNS} FROM waiting ORDER BY row"):
+            number, run, earliest_us, latest_us, since_us, text = row
             same = bool(run) and run == self._run
-            kept = Kept(row) if same else Kept(row, last[run], since_us)
             try:
-                if checksum((row, run, earliest_us, latest_us, since_us, text)) != crc:
+                if checksum(tuple(row)) != crc:
                     raise ValueError("its checksum differs")
-                readings.append(_read(site, gateway, (earliest_us, latest_us), kept, text))
+                one = _read(site, gateway, (earliest_us, latest_us), Kept(number), text)
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 self.unreadable += 1
-                log.error("spool.bad_row", "a reading that waits for the clock is unreadable", row=row, error=error)
-        return readings
+                log.error("spool.bad_row", "a reading that waits for the clock is unreadable", row=number, error=error)
+                continue
+            last[run] = max(latest_us, last.get(run, latest_us))  # a damaged row must not count: stamps depend on it
+            rows.append((one, None if same else run, since_us))
+        for one, earlier, since_us in rows:
+            if earlier is not None:
+                one.kept = Kept(one.kept.row, last[earlier], since_us)
+        return [one for one, *_ in rows]
 
     def know(self, utc_us: int) -> None:
         """Store that UTC has certainly passed this moment. Raises sqlite3.OperationalError when the disk is full."""

@@ -79,3 +79,12 @@ def test_a_row_that_cannot_be_read_is_reported_and_stops_nothing(db, caplog, tex
 def test_the_kernel_names_this_run():
     """The name does not change between calls."""
     assert this_run() == this_run() != ""
+
+
+def test_a_damaged_row_changes_nothing_of_the_others(db):
+    """Its window seemed to end later than its run was known to last, so that the others had to be older than they are."""
+    rows = WaitingRows(db, "run 1")
+    write(rows, reading("a", 7), reading("b", 40))
+    db.execute("UPDATE waiting SET latest_us = latest_us | 1 << 20 WHERE row = 1")
+    [one] = WaitingRows(db, "run 2").read("hall", "gw")
+    assert (one.key, one.kept.last_us) == ("b", 45)
