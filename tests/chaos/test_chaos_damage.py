@@ -92,6 +92,7 @@ def test_readings_of_a_changed_file_still_count_as_landed_and_their_keys_are_kno
     assert [one.key for one in landed.without(landed.damaged).readings] == ["K1"]
     assert landed.frontiers == []
     assert len(read_landing(landing, rotten={first: rotten[first]}).frontiers) == 1
+    assert read_landing(landing, rotten=rotten, vanished=[second.read_bytes()]).damaged == {"K0", "K1"}
 
 
 def test_other_results_that_are_read_without_a_word_break_the_law(tmp_path):

@@ -29,10 +29,12 @@ ATTRS = {"a_boot": 7, "a_seq": 0, "b_boot": 7, "b_seq": 1}
 PAIR = row(2, NEAR.stream, 6 * S - 50, 6 * S + 50, kind="measure", value="875000", attrs=json.dumps(ATTRS))
 
 
-def broken(*readings, lives=ALWAYS, rotten=(), near=NEAR, clock=KNOWN, ran=None):
+def broken(*readings, lives=ALWAYS, rotten=(), near=NEAR, clock=KNOWN, ran=None, clock_s=0.0):
     ran = ({near: ALWAYS} if near else {}) if ran is None else ran
     plan = replace(PLAN, near=near, clock=clock)
-    return list(broken_derived([plan], Landed(list(readings), []), {"dock": lives}, rotten, {"hall/gw-1": ran}))
+    return list(
+        broken_derived([plan], Landed(list(readings), []), {"dock": lives}, rotten, {"hall/gw-1": ran}, clock_s)
+    )
 
 
 def test_the_pairs_of_the_definition_break_no_law():
@@ -67,6 +69,8 @@ def test_nothing_is_asked_of_an_agent_that_could_not_tell():
     late = ClockPlan(known=((6 * S - EPOCH_US, 1 << 62, 1),))
     assert broken(A, B, clock=late, lives=[[0, 9 * S]]) == []
     assert broken(A, B, clock=late, lives=[[0, 10 * S]]) != []
+    assert broken(A, B, clock=late, lives=[[0, 10 * S]], clock_s=3) == []
+    assert broken(A, B, clock=late, lives=[[0, 12 * S]], clock_s=3) != []
     assert broken(A, B, clock=ClockPlan()) == []
     assert broken(A, B, lives=[[0, 7 * S]]) == []
     assert broken(A, B, rotten={("hall", "gw-1")}) == []

@@ -15,8 +15,8 @@ def file(place, name, gateway="gw-1"):
     pq.write_table(pa.table({"gateway": [gateway]}), path)
 
 
-def broken(place):
-    return list(broken_places([place]))
+def broken(place, *rotten):
+    return list(broken_places([place], {place / "_ahead" / HOUR / name for name in rotten}))
 
 
 def test_no_two_files_have_a_number_but_a_merged_one_and_its_originals(tmp_path):
@@ -36,3 +36,4 @@ def test_only_who_lies_is_ahead_of_time(tmp_path):
     (tmp_path / "_ahead" / HOUR / "part-00000003.parquet").write_bytes(b"damaged")
     [text] = broken(tmp_path)
     assert "part-00000002.parquet holds readings of ['gw-1']" in text
+    assert broken(tmp_path, "part-00000002.parquet") == []

@@ -206,10 +206,11 @@ class _Run:
         for line in (line for one in self._gateways.values() for line in one.lines.values()):
             line.end()
         rotten, vanished = self._disturbances.rotten, self._disturbances.vanished
+        rotten_and_vanished = self._disturbances.rotten_and_vanished
         parts = {one.name: one.folder for one in self._ingests.values()}
         self.outcome.broken += [Broken("damage", text) for text in broken_damage(parts, rotten)]
         self.outcome.broken += [Broken("repairs", text) for text in broken_repairs(parts.values(), rotten)]
-        self.outcome.broken += [Broken("places", text) for text in broken_places(parts.values())]
+        self.outcome.broken += [Broken("places", text) for text in broken_places(parts.values(), rotten)]
         if lost := self._disturbances.merged_away:
             self._tell(f"files were merged, and of {lost[:3]} nothing is left that can be read", "damage")
         if not any(
@@ -221,7 +222,7 @@ class _Run:
         self.outcome.broken += [Broken("damage", text) for text in broken_results_damage(rotten_results)]
         for path, before in rotten_results.items():
             path.write_bytes(before)  # as from a copy: what was told is judged, too
-        all_landed = read_landing(folder, self._disks.appeared_us, rotten)
+        all_landed = read_landing(folder, self._disks.appeared_us, rotten, rotten_and_vanished)
         self.outcome.broken += [Broken("frontiers", text) for text in future_frontiers(all_landed)]
         landed = self._of_honest(all_landed)
         self.outcome.landed = len(landed.readings)
@@ -263,8 +264,8 @@ class _Run:
                 self.outcome.broken += [Broken("kept", x) for x in broken_kept(one, kept, landed, all_ends)]
             whole = landed.without(landed.damaged)
             # A micro-batch may be repeated when its file has been repaired: what it had told is told of the copies, too.
-            told = told.among(whole.readings) if rotten else told
-            may_repeat = any(path.suffix != ".json" for path in rotten)
+            told = told.among(whole.readings) if rotten or rotten_and_vanished else told
+            may_repeat = bool(rotten_and_vanished) or any(path.suffix != ".json" for path in rotten)
             self.outcome.broken += [Broken("columns", x) for x in broken_rows(one, told, whole, may_repeat)]
             if not self._is_unknown(one, rotten):
                 self.outcome.broken += [Broken("results", x) for x in broken_results(one, told, whole, complete_us)]

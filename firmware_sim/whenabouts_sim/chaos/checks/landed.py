@@ -86,10 +86,13 @@ class Landed:
 
 
 def read_landing(
-    folder: Path, appeared_us: Callable[[Path], int] = lambda _: 0, rotten: Mapping[Path, bytes] = {}
+    folder: Path,
+    appeared_us: Callable[[Path], int] = lambda _: 0,
+    rotten: Mapping[Path, bytes] = {},
+    vanished: Iterable[bytes] = (),
 ) -> Landed:
     """Read a landing in a folder. appeared_us: when a file appeared. rotten: what files held before a bit of them changed;
-    watermarks of such are left out.
+    watermarks of such are left out. vanished: the same of files of readings that a power cut took later.
     """
     found, frontiers = list[LandedReading](), list[LandedFrontier]()
     ids = set[Id]()
@@ -117,6 +120,9 @@ def read_landing(
                 said = row["site"], row["gateway"], row["frontier_us"], tuple(row["streams"])
                 frontiers.append(LandedFrontier(file, *said))
     found.sort()
+    vanished_keys = (
+        key for data in vanished for key in pq.read_table(io.BytesIO(data), columns=["key"])["key"].to_pylist()
+    )
     first = {one.identity: one for one in reversed(found)}
     counts = Counter((one.file.part, one.identity) for one in found)
     times = Counter(identity for _, identity in counts)
@@ -125,7 +131,7 @@ def read_landing(
         sorted(frontiers),
         [identity for (_, identity), count in counts.items() if count > 1 and identity not in ids],
         frozenset(identity for identity, count in times.items() if count > 1),
-        frozenset(one.key for one in found if one.identity in ids),
+        frozenset([one.key for one in found if one.identity in ids]).union(vanished_keys),
         [one for one in found if first[one.identity] is not one],
     )
 

@@ -13,9 +13,9 @@ from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, Near
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.world.clocks import EPOCH_US
 
-PPM = 1_000_000
+PPM = US = 1_000_000
 NEVER_US = 1 << 62
-LOOK_US = 1_100_000  # the longest until an agent knows that UTC is known
+LOOK_US = 1_100_000  # the longest until an agent that looks once a second knows that UTC is known
 BEFORE_US, AFTER_US = 500_000, 2_000_000  # a pair is told if its agent has run and runs for so long
 Pair = tuple[int, int]
 """Numbers of both readings."""
@@ -29,10 +29,13 @@ def broken_derived(
     lives: Mapping[str, Spans],
     rotten: Collection[tuple[str, ...]],
     ran: Mapping[str, Mapping[Near, Spans]],
+    clock_s: float = 0.0,
 ) -> Iterator[str]:
     """Pairs of gateways that are none, or are told wrongly or twice, and those that are missing. lives: by reader, when its
     agent surely could store. rotten: gateways that may have forgotten what they sent. ran: by site/name, when rules ran.
+    clock_s: from one look at a clock to the next; 0: the usual second.
     """
+    look_us = max(LOOK_US, int(clock_s * US) + LOOK_US // 10)
     for plan in gateways:
         own = [one for one in landed.readings if (one.site, one.gateway) == (plan.site, plan.name)]
         rules = ran[f"{plan.site}/{plan.name}"]
@@ -49,7 +52,7 @@ def broken_derived(
             for near in () if refuses else rules:
                 told = {pair for pair, _ in _told_in(near.stream, of_boot)}
                 well = [both for one in lives[plan.readers[0][0]] for both in _within(one, rules[near])]
-                for pair in _sure(of_boot, _wanted(near, of_boot), well, plan.clock) - told:
+                for pair in _sure(of_boot, _wanted(near, of_boot), well, plan.clock, look_us) - told:
                     yield f"{named} the pair {pair} was not told in {near.stream}, though its agent was well"
 
 
@@ -110,22 +113,24 @@ def _told(one: LandedReading) -> tuple[Pair | None, Said]:
     return pair, (int(one.value or 0) if pair else 0, one.t_min, one.t_max)
 
 
-def _sure(readings: Sequence[LandedReading], wanted: Mapping[Pair, Said], spans: Spans, clock: ClockPlan) -> set[Pair]:
+def _sure(
+    readings: Sequence[LandedReading], wanted: Mapping[Pair, Said], spans: Spans, clock: ClockPlan, look_us: int
+) -> set[Pair]:
     """The pairs of which no agent has an excuse; a stamp that is longer than declared may have missed its partner."""
     usual = [one for one in readings if one.t_max - one.t_min <= 1000 * LENGTH_MS]
     sure = set[Pair]()
     for since, until in spans:
         well = {
-            one.seq for one in usual if since + BEFORE_US <= one.t_min and _dated_us(one, clock) <= until - AFTER_US
+            one.seq
+            for one in usual
+            if since + BEFORE_US <= one.t_min and _dated_us(one, clock, look_us) <= until - AFTER_US
         }
         sure |= {pair for pair in wanted if well.issuperset(pair)}
     return sure
 
 
-def _dated_us(one: LandedReading, clock: ClockPlan) -> int:
+def _dated_us(one: LandedReading, clock: ClockPlan, look_us: int) -> int:
     """When a reading got its stamp: at once, or when UTC was known and the agent had looked at its clock."""
     at_us = one.t_max - EPOCH_US
-    if any(begin_us <= one.t_min - EPOCH_US and at_us < end_us for begin_us, end_us, _ in clock.known):
-        return one.t_max
-    looked_us = (begin_us + LOOK_US for begin_us, _, _ in clock.known if begin_us + LOOK_US >= at_us)
-    return EPOCH_US + min(looked_us, default=NEVER_US)
+    dated = ((max(begin_us + look_us, at_us), end_us) for begin_us, end_us, _ in clock.known)
+    return EPOCH_US + min((us for us, end_us in dated if us < end_us), default=NEVER_US)

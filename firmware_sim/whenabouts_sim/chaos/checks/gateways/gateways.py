@@ -98,7 +98,7 @@ def broken_gateways(
             "clock states",
             broken_clock_states(plans, schedule.sightings, landed, lives, held_up, patient, schedule.clock_s),
         ),
-        ("derived", broken_derived(plans, landed, lives, rotten, ran)),
+        ("derived", broken_derived(plans, landed, lives, rotten, ran, schedule.clock_s)),
         ("states", broken_states(grouped, reported, landed, rotten)),
         ("states", broken_lasting(whole, reported, hidden, landed, heard.heartbeats)),
         ("visits", broken_visits(grouped, seen, reported, landed, lives, rotten, shut)),

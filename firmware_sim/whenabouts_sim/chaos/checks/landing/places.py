@@ -14,8 +14,10 @@ from whenabouts_sim.chaos.network import lying_gateway as liar
 from whenabouts_sim.chaos.parts.landing_files import FileId, files_of
 
 
-def broken_places(parts: Iterable[Path]) -> Iterator[str]:
-    """Numbers of two files, and readings of honest gateways, which begin in no future, in the output for such."""
+def broken_places(parts: Iterable[Path], rotten: Container[Path] = ()) -> Iterator[str]:
+    """Numbers of two files, and readings of honest gateways, which begin in no future, in the output for such. rotten: files
+    of which a bit has changed: it may be one of a name.
+    """
     for folder in parts:
         paths = [path for path in files_of(folder) if (one := numbers_of(path.name)) and one.first == one.last]
         numbers = Counter(numbers_of(path.name) for path in paths)
@@ -24,7 +26,7 @@ def broken_places(parts: Iterable[Path]) -> Iterator[str]:
                 names = sorted(path.relative_to(folder).as_posix() for path in paths if numbers_of(path.name) == number)
                 yield f"{count} files have the number {number.first}: {names}"
         for path in sorted((folder / AHEAD).rglob("*.parquet")):
-            yield from _not_ahead(path)
+            yield from () if path in rotten else _not_ahead(path)
 
 
 def passed_over(landing: Path, read: Mapping[FileId, int], rotten: Container[Path]) -> Iterator[str]:
