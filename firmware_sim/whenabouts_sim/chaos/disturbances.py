@@ -52,11 +52,10 @@ class Disturbances:
         self._parts, self._broker, self._loop, self._chance = parts, broker, loop, chance
         self._note, self._at, self._is_old = note, at, is_old
         self.rotten: dict[Path, bytes] = {}  # files of the landing as they were before a bit changed
-        self.rotten_and_vanished: list[bytes] = []  # the same of files of readings that a power cut took later
         self.merged_away: list[Place] = []  # what could be read before files were merged, and not afterwards
         self.rotten_results: dict[Path, bytes] = {}
-        # Files of the landing that a power cut took though jobs may have read them: their folder could not be synced.
-        self.vanished = set[Path]()
+        # What was in files of the landing that a power cut took though jobs may have read them: their folder was not synced.
+        self.vanished: dict[Path, bytes] = {}
 
     def begin(self, fault: Fault) -> None:
         """Let a fault begin, and end after its time."""
@@ -254,12 +253,12 @@ class Disturbances:
                 if one.process is not None:
                     one.process.bury()
             landed = [path for one in parts if isinstance(one, Ingest) for path in files_of(one.folder)]
-            old = [path for path in landed if self._is_old(path)]
+            old = {path: self.rotten.get(path) or path.read_bytes() for path in landed if self._is_old(path)}
             machine.disk.cut_power(self._chance)
-            self.vanished.update(path for path in old if not path.exists())
+            self.vanished.update((path, before) for path, before in old.items() if not path.exists())
             for path in landed:
-                if not path.exists() and (before := self.rotten.pop(path, None)) and path.suffix == ".parquet":
-                    self.rotten_and_vanished.append(before)  # another file may get its name
+                if not path.exists():
+                    self.rotten.pop(path, None)  # another file may get its name
             machine.off, machine.on_ns, machine.runs = False, self._loop.now_ns, machine.runs + 1
 
         # Not now: the write that the cut interrupts is still on the stack.

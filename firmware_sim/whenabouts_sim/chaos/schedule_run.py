@@ -206,7 +206,10 @@ class _Run:
         for line in (line for one in self._gateways.values() for line in one.lines.values()):
             line.end()
         rotten, vanished = self._disturbances.rotten, self._disturbances.vanished
-        rotten_and_vanished = self._disturbances.rotten_and_vanished
+        # A micro-batch that is repeated may find less than it did: a changed file, or one that a power cut took.
+        repeats = any(fault.target == JOBS for fault in self.schedule.faults)
+        gone = {path: data for path, data in vanished.items() if repeats and path.suffix == ".parquet"}
+        changed = [path for path in (*rotten, *gone) if path.suffix == ".parquet"]
         parts = {one.name: one.folder for one in self._ingests.values()}
         self.outcome.broken += [Broken("damage", text) for text in broken_damage(parts, rotten)]
         self.outcome.broken += [Broken("repairs", text) for text in broken_repairs(parts.values(), rotten)]
@@ -222,7 +225,7 @@ class _Run:
         self.outcome.broken += [Broken("damage", text) for text in broken_results_damage(rotten_results)]
         for path, before in rotten_results.items():
             path.write_bytes(before)  # as from a copy: what was told is judged, too
-        all_landed = read_landing(folder, self._disks.appeared_us, rotten, rotten_and_vanished)
+        all_landed = read_landing(folder, self._disks.appeared_us, rotten, gone.values())
         self.outcome.broken += [Broken("frontiers", text) for text in future_frontiers(all_landed)]
         landed = self._of_honest(all_landed)
         self.outcome.landed = len(landed.readings)
@@ -263,14 +266,13 @@ class _Run:
             ):  # copies of readings wait for states
                 self.outcome.broken += [Broken("kept", x) for x in broken_kept(one, kept, landed, all_ends)]
             whole = landed.without(landed.damaged)
-            # A micro-batch may be repeated when its file has been repaired: what it had told is told of the copies, too.
-            told = told.among(whole.readings) if rotten or rotten_and_vanished else told
-            may_repeat = bool(rotten_and_vanished) or any(path.suffix != ".json" for path in rotten)
-            self.outcome.broken += [Broken("columns", x) for x in broken_rows(one, told, whole, may_repeat)]
-            if not self._is_unknown(one, rotten):
+            # What it had told is told again when its readings come again, or of the copies that a repair has made.
+            told = told.among(whole.readings) if rotten or gone else told
+            self.outcome.broken += [Broken("columns", x) for x in broken_rows(one, told, whole, bool(changed))]
+            if not self._is_unknown(one, rotten or gone):
                 self.outcome.broken += [Broken("results", x) for x in broken_results(one, told, whole, complete_us)]
             # Who is lied to may know too much of others: then verdicts are those of the clocks, not of the world.
-            if isinstance(one, LatwinRule) and not rotten and not self.schedule.lying_member:
+            if isinstance(one, LatwinRule) and not rotten and not gone and not self.schedule.lying_member:
                 gateways = [plan.name for plan in self.schedule.gateways]
                 truth = presences(gateways, self.schedule.sightings, landed)
                 if one.modality == "possibly":

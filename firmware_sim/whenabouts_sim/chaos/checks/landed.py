@@ -70,7 +70,7 @@ class Landed:
     """All of it, in the order of files; of a reading that several parts hold, which readers drop, the first.
 
     twice: readings that one part holds twice. again: those that several parts hold. copies: all but the first of each.
-    damaged: keys of readings in files of which a bit has changed, which readers may have or not.
+    damaged: keys of readings in files of which a bit has changed, or that a power cut took; readers may have them or not.
     """
 
     readings: list[LandedReading]
@@ -92,7 +92,7 @@ def read_landing(
     vanished: Iterable[bytes] = (),
 ) -> Landed:
     """Read a landing in a folder. appeared_us: when a file appeared. rotten: what files held before a bit of them changed;
-    watermarks of such are left out. vanished: the same of files of readings that a power cut took later.
+    watermarks of such are left out. vanished: the same of files of readings that a power cut took.
     """
     found, frontiers = list[LandedReading](), list[LandedFrontier]()
     ids = set[Id]()

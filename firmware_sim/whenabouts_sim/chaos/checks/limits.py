@@ -22,8 +22,10 @@ def over_limits(name: str, agent: Agent) -> Iterator[str]:
     """Queues of an agent that hold more than they may."""
     outbox, spool, intake = agent._delivery.uplink.outbox, agent._spool, agent._intake
     on_way = sum(not taken for taken in outbox._on_way.values())
+    landed = outbox._refused - outbox._unlanded.keys()
     for what, found, most in (
         ("messages on the way to the broker", on_way, uplink_outbox.MAX_IN_FLIGHT),
+        ("refused messages that have landed and keep their place", len(landed), 0),
         ("messages that have not landed", len(outbox._unlanded), uplink_outbox.MAX_UNLANDED),
         ("bytes in the spool", spool.state.payload_bytes, spool.limit_bytes),
         ("readings between ports and spool", intake.waiting, agent_intake.MAX_WAITING),

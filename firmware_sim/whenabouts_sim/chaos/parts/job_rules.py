@@ -12,7 +12,7 @@ from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule
 from whenabouts_cloud.rules.parse import parse_rules
 from whenabouts_cloud.rules.placement import GatewayStream, compile_rules, place
 from whenabouts_protocol.messages.compiled_rule import encode_rules
-from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, PLAIN, Form, Near
+from whenabouts_sim.chaos.parts.rule_form import PLAIN, Form, Near
 
 PAIRS, MATCHES, TOGETHER = "handover", "unpaid", "staffed"
 GROUP, STATE = "staff", "present"
@@ -52,7 +52,7 @@ def rule(
 @functools.lru_cache(maxsize=64)
 def near_rule(near: Near) -> CorrelateRule:
     """The rule of a gateway: goods that came from a dock to a door of its own."""
-    length = f"DELAY 1 s LENGTH 0 us .. {LENGTH_MS} ms"
+    length = f"DELAY 1 s LENGTH 0 us .. {near.length_ms} ms"
     text = (
         f'STREAM dock FROM "dock/tags" {length}\nSTREAM door FROM "door/tags" {length}\n'
         f"RULE {near.name} CORRELATE dock AS a, door AS b\n"

@@ -22,12 +22,15 @@ class Owner(NamedTuple):
 
 
 class Near(NamedTuple):
-    """A rule of a gateway: the limits of @b - @a, how certain they must be kept, in percent, and its name."""
+    """A rule of a gateway: the limits of @b - @a, how certain they must be kept, in percent, its name, and the end of LENGTH
+    of both streams.
+    """
 
     least_ms: int
     most_ms: int
     percent: int
     name: str = "near"
+    length_ms: int = LENGTH_MS
 
     @property
     def stream(self) -> str:

@@ -6,7 +6,7 @@ from random import Random
 
 from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan, badge_of
 from whenabouts_sim.chaos.parts.job_rules import PLACES
-from whenabouts_sim.chaos.parts.rule_form import Near, Sending
+from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, Near, Sending
 from whenabouts_sim.chaos.schedule.fault import Fault
 from whenabouts_sim.readers.faults import Faults
 from whenabouts_sim.world.world import SECOND_US, Sighting
@@ -14,6 +14,7 @@ from whenabouts_sim.world.world import SECOND_US, Sighting
 DAMAGE = Faults(split=100, noise=100, flipped=60, head_lost=40, glued=40)
 SECOND_READER = "-c"  # behind the name of a reader: another one of its stream, on another gateway
 PART_RULES = 0.7  # of gateways with both streams of their own rule
+LENGTHS_MS = (LENGTH_MS, LENGTH_MS, 600, 250)  # of stamps, as rules of gateways declare them
 PART_SENT = 0.4  # of those, unless the broker forgets what it retains: with rules that they are sent
 PART_SENSORS = 0.1  # of schedules: with sensors in place of readers
 PART_DAMAGED = 0.1  # of gateways: with bytes that are damaged on the wire
@@ -107,9 +108,10 @@ def _sendings(chance: Random, active_us: int, is_growing: bool) -> Iterator[Send
 
 
 def _near(chance: Random, sides: Random) -> Near:
-    """Limits that are the same before and after, or not."""
+    """Limits that are the same before and after, or not, or both after. Stamps longer than declared may miss partners."""
     distance_ms, percent = chance.choice((300, 1000, 2000)), chance.choice((10, 50, 100))
-    return Near(sides.choice((-distance_ms, -distance_ms, 0, -distance_ms // 4)), distance_ms, percent)
+    least_ms = sides.choice((-distance_ms, -distance_ms, 0, -distance_ms // 4, distance_ms // 2))
+    return Near(least_ms, distance_ms, percent, length_ms=sides.choice(LENGTHS_MS))
 
 
 def with_extreme_errors(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:

@@ -11,6 +11,8 @@ from whenabouts_sim.chaos.schedule.stream_forms import OFFSETS_MS, drawn_streams
 PART_SHORT, PART_PATTERN = 0.3, 0.5  # of rules of matches: a shorter window, another pattern
 PART_AT_ONCE = 0.3  # of rules of matches: emitted on arrival
 PART_OPTIONS = 0.4  # of rules of matches: with other choices of events, or in another order than a certain one
+PART_OVER, PART_COUNTED = 0.2, 0.3  # of those: that are probable enough, or counted
+PART_REPEATED = 0.5  # of rules with NEXT: with an event that repeats
 UNPAID_AT_END = "SEQ(shelf a, exit e, !till c)"
 PATTERNS = (
     "SEQ(shelf a, till c, exit e)",
@@ -20,6 +22,7 @@ PATTERNS = (
     "SEQ(shelf a, till{1,3} c, exit e)",
     "SEQ(shelf a, exit{2,3} e)",
 )
+REPEATED = PATTERNS[-3:]
 OPTIONS = (
     "NEXT", "STRICT", "SKIP TO NEXT", "SKIP PAST LAST", "NEXT SKIP PAST LAST", "POSSIBLE", "POSSIBLE NEXT",
     "POSSIBLE SKIP PAST LAST", "CAUSAL", "CAUSAL NEXT", "CAUSAL SKIP TO NEXT",
@@ -64,7 +67,9 @@ def with_options(chance: Random, rules: Iterable[RulePlan]) -> tuple[RulePlan, .
 def _optional(chance: Random, plan: RulePlan) -> RulePlan:
     if plan.name != MATCHES or chance.random() >= PART_OPTIONS:
         return plan
-    return _with(plan, chance, chance.choice(OPTIONS + OVER + COUNTED))
+    kind = chance.random()
+    forms = OVER if kind < PART_OVER else COUNTED if kind < PART_OVER + PART_COUNTED else OPTIONS
+    return _with(plan, chance, chance.choice(forms))
 
 
 def _with(plan: RulePlan, chance: Random, options: str) -> RulePlan:
@@ -76,7 +81,9 @@ def _with(plan: RulePlan, chance: Random, options: str) -> RulePlan:
         pattern = UNPAID if plan.form.pattern == UNPAID_AT_END else plan.form.pattern
         return replace(plan, form=plan.form._replace(options=options, at_once=False, pattern=pattern))
     if "SKIP" not in options:
-        return replace(plan, form=plan.form._replace(options=options))
+        is_next, pattern = "NEXT" in options, plan.form.pattern
+        pattern = chance.choice(REPEATED) if is_next and chance.random() < PART_REPEATED else pattern
+        return replace(plan, form=plan.form._replace(options=options, pattern=pattern))
     pattern = chance.choice((plan.form.pattern, UNPAID_AT_END))
     return replace(plan, form=plan.form._replace(options=options, at_once=False, pattern=pattern))
 

@@ -7,6 +7,7 @@ from whenabouts_sim.chaos.schedule.fault import ALL_READERS, CLOUD, FORGOTTEN, J
 from whenabouts_sim.world.world import SECOND_US
 
 PART_ENDED, PART_FAILED, PART_REFUSED, PART_UNPLUGGED = 0.2, 0.2, 0.15, 0.15  # of schedules
+PART_SENT_AGAIN = 0.5  # of refusals: with a loss of the connection
 PART_OUTAGE = 0.3  # of schedules in which a badge lies long enough
 PART_HIDDEN = 0.4  # of schedules with badges
 PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED, PART_SET_BACK = 0.15, 0.2, 0.15, 0.1  # of schedules
@@ -45,11 +46,16 @@ def _ends(chance: Random, hosts: Sequence[str], active_us: int) -> Iterator[Faul
 
 
 def _refusals(chance: Random, clients: Sequence[str], active_us: int) -> Iterator[Fault]:
-    """A broker that refuses messages of a client for a while."""
+    """A broker that refuses messages of a client for a while, perhaps those that it sends again after it has lost its
+    connection, while earlier copies of them land.
+    """
     if chance.random() < PART_REFUSED:
         for _ in range(chance.choice((1, 2))):
             at_us, length_us = chance.randint(0, active_us), int(chance.random() * 3 * SECOND_US)
-            yield Fault("refuses", at_us, length_us, chance.choice(clients), part=chance.choice((0.2, 0.6, 1.0)))
+            client = chance.choice(clients)
+            yield Fault("refuses", at_us, length_us, client, part=chance.choice((0.2, 0.6, 1.0)))
+            if chance.random() < PART_SENT_AGAIN:
+                yield Fault("cut", at_us + chance.choice((1_000, 50_000)), 0, client)
 
 
 def _unplugs(chance: Random, gateways: Sequence[str], active_us: int) -> Iterator[Fault]:
@@ -115,10 +121,11 @@ def _unsynced(chance: Random, active_us: int) -> Iterator[Fault]:
     """Folders that cannot be synced once, often that of a new hour or of one that ends, and power cuts soon after."""
     if chance.random() < PART_UNSYNCED:
         for _ in range(chance.choice((1, 2))):
-            at_us = chance.choice((chance.randint(0, active_us), HOUR_US, HOUR_US - chance.randint(0, 500) * 1000))
+            before_us = chance.randint(0, 500) * 1000
+            at_us = chance.choice((chance.randint(0, active_us), HOUR_US, HOUR_US - before_us, HOUR_US - before_us))
             target = chance.choice((CLOUD, CLOUD, JOBS))
             yield Fault("sync_fails", at_us, 100_000, target, chance.choice((0, 0, 1, 2)))
-            if chance.random() < 0.5:
+            if chance.random() < 0.7:
                 yield Fault("power_cut", at_us + chance.randint(1, 3500) * 1000, 100_000, target)
 
 

@@ -9,7 +9,7 @@ from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
 from whenabouts_sim.chaos.checks.well import Spans
 from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan
 from whenabouts_sim.chaos.parts.job_rules import near_rule
-from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, Near
+from whenabouts_sim.chaos.parts.rule_form import Near
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.world.clocks import EPOCH_US
 
@@ -52,7 +52,7 @@ def broken_derived(
             for near in () if refuses else rules:
                 told = {pair for pair, _ in _told_in(near.stream, of_boot)}
                 well = [both for one in lives[plan.readers[0][0]] for both in _within(one, rules[near])]
-                for pair in _sure(of_boot, _wanted(near, of_boot), well, plan.clock, look_us) - told:
+                for pair in _sure(near, of_boot, well, plan.clock, look_us) - told:
                     yield f"{named} the pair {pair} was not told in {near.stream}, though its agent was well"
 
 
@@ -113,11 +113,10 @@ def _told(one: LandedReading) -> tuple[Pair | None, Said]:
     return pair, (int(one.value or 0) if pair else 0, one.t_min, one.t_max)
 
 
-def _sure(
-    readings: Sequence[LandedReading], wanted: Mapping[Pair, Said], spans: Spans, clock: ClockPlan, look_us: int
-) -> set[Pair]:
+def _sure(near: Near, readings: Sequence[LandedReading], spans: Spans, clock: ClockPlan, look_us: int) -> set[Pair]:
     """The pairs of which no agent has an excuse; a stamp that is longer than declared may have missed its partner."""
-    usual = [one for one in readings if one.t_max - one.t_min <= 1000 * LENGTH_MS]
+    wanted = _wanted(near, readings)
+    usual = [one for one in readings if one.t_max - one.t_min <= 1000 * near.length_ms]
     sure = set[Pair]()
     for since, until in spans:
         well = {
