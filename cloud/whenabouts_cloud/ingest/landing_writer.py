@@ -30,7 +30,7 @@ from whenabouts_cloud.ingest.lease import LEASE_S
 from whenabouts_cloud.ingest.ledger import Ledger
 from whenabouts_cloud.landing.damage import numbers_gone
 from whenabouts_cloud.landing.files import FILE_KEY, RANGES_KEY
-from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, HOUR, SUFFIX, Numbers, numbers_of, path_of
+from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, HOUR, SNAPSHOT, SUFFIX, Numbers, numbers_of, path_of
 from whenabouts_cloud.landing.ranges import Range, range_of
 from whenabouts_cloud.landing.schema import SCHEMA
 from whenabouts_cloud.landing.sealing import CRC_KEY, NO_CRC, check_footer, seal, seal_footer, sealed, unsealed
@@ -39,7 +39,7 @@ from whenabouts_protocol import Reading
 
 FRONTIER_KEPT_US = 86400 * 1_000_000
 SNAPSHOT_EVERY = 64  # files whose metadata a restart must read, at most
-SNAPSHOT, SESSION, SENT_RULES = "_ingest/ledger.json", "_ingest/session", "_ingest/rules.json"
+SESSION, SENT_RULES = "_ingest/session", "_ingest/rules.json"
 
 
 class Landing:

@@ -23,13 +23,12 @@ from whenabouts_cloud.landing.files import (
     data_files,
 )
 from whenabouts_cloud.landing.layout import HOUR as HOUR_FOLDER
-from whenabouts_cloud.landing.layout import numbers_of
+from whenabouts_cloud.landing.layout import SNAPSHOT, numbers_of
 from whenabouts_cloud.landing.ranges import Range, without
 from whenabouts_cloud.landing.schema import FRONTIER_DIR
 from whenabouts_cloud.landing.sealing import ChecksumError, unsealed
 from whenabouts_cloud.landing.store import Store
 
-SNAPSHOT = "_ingest/ledger.json"
 HOUR = "%Y-%m-%dT%H"
 
 

@@ -5,18 +5,22 @@ them; it reads no health records. A local folder is renamed to a hidden name bef
 goes as a whole; what a kill leaves of it is deleted by the next run.
 """
 
-import json
 from datetime import UTC, datetime, timedelta
 
 from whenabouts_cloud.durable import sync
-from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, HEALTH, HOUR, parts_of
+from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, HEALTH, HOUR, SNAPSHOT, parts_of
+from whenabouts_cloud.landing.sealing import unsealed
 from whenabouts_cloud.landing.store import Store
 
 GONE = ".gone-"  # prefix of the hidden name
 
 
 def retain(landing: Store, now: datetime, days: int) -> list[str]:
-    """Delete hours that ended more than so many days ago; returns their paths below the landing."""
+    """Delete hours that ended more than so many days ago; returns their paths below the landing.
+
+    Raises:
+        ValueError: the snapshot of a part's ledger is damaged, so nobody knows which hours its ingest needs; they stay.
+    """
     oldest = (now.astimezone(UTC) - timedelta(days=days, hours=1)).strftime("%Y-%m-%dT%H")
     deleted = []
     for part in parts_of(landing):
@@ -48,6 +52,11 @@ def _delete(store: Store, kind: str, name: str) -> None:
 def _since(store: Store) -> str:
     """The hour from which on the ingest's ledger needs the files; without an ingest none."""
     try:
-        return str(json.loads(store.read("_ingest/ledger.json"))["since"])
+        return str(unsealed(store.read(SNAPSHOT))["since"])
     except FileNotFoundError:
         return "" if any(one.name == "lock" for one in store.entries("_ingest")) else "~"
+    except (ValueError, KeyError) as error:
+        raise ValueError(
+            f"{SNAPSHOT}: it is damaged ({error}), so which hours the ingest needs for a restart is not known; delete it, "
+            "and the ingest reads the files instead"
+        ) from None

@@ -102,6 +102,26 @@ def test_a_later_boot_does_not_show_that_a_state_went_on():
     assert emitted(whole(job, rows, [*killed, *watermark_of(g1=40)])) == {(0, 0)}
 
 
+def test_a_state_that_another_start_stored_under_the_same_number_is_no_repeat():
+    """States that wait for UTC are stored a hundred at a time; an agent that is killed between leaves the rest to the next,
+    which numbers its readings from 0.
+
+    boot of g1  |1, number 5: off (5)   |2, number 0: on (10), 1: off (30)
+    g0             |off (1)                     |on (20)       |off (40)
+    """
+    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")
+    rows = [on(0, 0, 1, False), on(1, 0, 5, False, seq=5)]
+    rest = [on(1, 1, 10, seq=0, boot=2), on(0, 1, 20), on(1, 2, 30, False, seq=1, boot=2), on(0, 2, 40, False)]
+    ends = [*watermark_of(g0=300), *watermark_of(boot=2, g1=300)]
+    assert emitted(whole(job, rows + rest, ends)) == {(1, 1)}
+    shard = LatwinShard(job)
+    assert stepped(shard, job, rows, watermark_of(g0=7, g1=7)) == []
+    again = LatwinShard(job)
+    again.restore(shard.snapshot())
+    assert emitted(stepped(again, job, rest + rows, ends)) == {(1, 1)}
+    assert again.counts["repeats"] == 2
+
+
 def test_watermarks_of_the_boot_that_stored_a_state_of_an_earlier_start_do_not_show_that_it_went_on():
     """g1's state waited for UTC and was stored by the next start, under its own boot; its end was never stored."""
     job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")

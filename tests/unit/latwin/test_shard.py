@@ -299,8 +299,8 @@ def test_a_group_of_nine_is_kept_in_two_kilobytes(body):
 def test_a_snapshot_of_another_version_is_refused():
     """The text names the version."""
     shard = LatwinShard(definitely(2))
-    old = shard.snapshot().replace(b"[5,", b"[0,", 1)
-    with pytest.raises(ValueError, match="found version 0, expected 5"):
+    old = shard.snapshot().replace(b"[6,", b"[0,", 1)
+    with pytest.raises(ValueError, match="found version 0, expected 6"):
         shard.restore(old)
 
 

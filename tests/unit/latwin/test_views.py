@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import pytest
+
 from support.latwin.states import emitted, rule, state
 from support.latwin.steps import at, on, stepped, watermark_of
 from whenabouts_cloud.latwin.shard.shard import LatwinShard
@@ -107,6 +109,33 @@ def test_a_state_ends_at_the_latest_when_its_gateway_goes_to_another_view():
     shard = LatwinShard(job)
     rows = [on(1, 0, 1), on(1, 0, 10, view=8, seq=5), on(0, 0, 20)]
     assert stepped(shard, job, rows, watermark_of(g0=300, g1=300)) == []
+
+
+@pytest.mark.parametrize(("left_ms", "found"), [(15, set()), (20, set()), (21, {(0, 0)})])
+@pytest.mark.parametrize("first", ["old", "new"])
+def test_a_state_with_a_long_stamp_in_the_next_view_may_have_ended_this_one_first(first, left_ms, found):
+    """As within a view. Which of both views lands first makes no difference.
+
+    g1  |on (5)  [state of view 8 .............200]
+    g0             |on (20)              frontier (100)
+    """
+    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="500 ms")
+    old, new = on(1, 0, 5), on(1, 0, left_ms, False, view=8, seq=5, length_ms=200 - left_ms)
+    shard = LatwinShard(job)
+    stepped(shard, job, [on(0, 0, 20), old if first == "old" else new], watermark_of(g0=4, g1=4))
+    again = LatwinShard(job)
+    again.restore(shard.snapshot())
+    assert emitted(stepped(again, job, [new if first == "old" else old], watermark_of(g0=100, g1=100))) == found
+
+
+def test_a_clock_heartbeat_of_the_next_view_does_not_tell_when_that_began():
+    """Its state is missing: a full spool refused it."""
+    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="500 ms")
+    beat = on(1, 0, 190, None, view=8, seq=6, is_heartbeat=True)
+    shard = LatwinShard(job)
+    assert stepped(shard, job, [on(0, 0, 20), on(1, 0, 5), beat], watermark_of(g0=100, g1=100)) == []
+    state = on(1, 0, 30, False, view=8, seq=5)
+    assert emitted(stepped(shard, job, [state], watermark_of(g0=100, g1=100))) == {(0, 0)}
 
 
 def test_two_gateways_for_one_stream_are_reported_as_a_mistake():

@@ -64,6 +64,7 @@ def retain_landing(landing: Store, days: int, as_json: bool) -> None:
     """Delete old hours of a landing, by the time of arrival. There is no way back.
 
     A job that has not read them yet never will. The last hour stays, and what the ingest needs for a restart.
+    If it is not known what that is, because a file is damaged, nothing of that ingest is deleted.
 
     \b
     Example:  whenabouts-cloud retain --landing ./landing --days 400
@@ -72,6 +73,8 @@ def retain_landing(landing: Store, days: int, as_json: bool) -> None:
         deleted = retain(landing, datetime.now(UTC), days)
     except OSError as error:
         raise click.ClickException(f"landing {landing.uri}: {error}; run it again to go on") from None
+    except ValueError as error:
+        raise click.ClickException(f"landing {landing.uri}: {error}") from None
     click.echo(
         json.dumps({"deleted": deleted}) if as_json else "\n".join([*deleted, f"{len(deleted)} folders deleted"])
     )

@@ -186,8 +186,8 @@ class _Order:
 def _sort_key(ordered: OrderedItem) -> tuple[int, ...]:
     item = ordered.item
     if isinstance(item, MissingStates):
-        return ordered.key, ordered.rank, FURTHEST_US, FURTHEST_US, item.slot, item.first, 0, 0
-    return ordered.key, ordered.rank, item.hi, item.lo, item.slot, item.number, item.is_heartbeat, item.seq
+        return ordered.key, ordered.rank, FURTHEST_US, FURTHEST_US, item.slot, item.first, 0, 0, 0
+    return ordered.key, ordered.rank, item.hi, item.lo, item.slot, item.number, item.is_heartbeat, *item.place
 
 
 def _with_gaps(
@@ -237,5 +237,7 @@ def _missing(
     return gaps
 
 
-def _queue_key(item: Report | MissingStates) -> tuple[int, int, int]:
-    return (item.first, 0, 0) if isinstance(item, MissingStates) else (item.number, int(item.is_heartbeat), item.seq)
+def _queue_key(item: Report | MissingStates) -> tuple[int, ...]:
+    if isinstance(item, MissingStates):
+        return item.first, 0, 0, 0
+    return item.number, int(item.is_heartbeat), *item.place

@@ -62,6 +62,11 @@ class Report(NamedTuple):
     is_earlier: bool = False
 
     @property
+    def place(self) -> tuple[int, int]:
+        """Boot and number of its reading: a view holds states that several starts of a gateway have stored."""
+        return self.boot, self.seq
+
+    @property
     def timed(self) -> bool:
         """True if its stamp is a time."""
         return self.hi < FURTHEST_US

@@ -39,7 +39,7 @@ from whenabouts_cloud.latwin.shard.watch import WatchPlan
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_cloud.shard import StepOutput
 
-VERSION = 5
+VERSION = 6
 MAX_VIEWS = 4  # of a group at a time, complete and incomplete ones each; one is closed to make room
 MAX_CLOSED = 16  # closed views that are remembered, so that their later reports are recognised
 

@@ -33,7 +33,7 @@ MAX_EARLY = 256  # verdicts emitted early that wait for their final place; beyon
 VerdictChange = tuple[Occurrence, str]
 """A verdict, and "emitted" or "retracted"."""
 
-_BY_NUMBER = operator.attrgetter("number", "is_heartbeat", "seq")
+_BY_NUMBER = operator.attrgetter("number", "is_heartbeat", "place")
 
 
 class View:
@@ -48,14 +48,16 @@ class View:
         self.names: list[str] = [""] * n
         self._process = [-1] * n
         self._width = -1
-        self._waiting: list[dict[int, Report]] = [{} for _ in range(n)]
+        self._waiting: list[dict[tuple[int, int], Report]] = [{} for _ in range(n)]
         self._following = [0] * n
-        self._taken_seq = [-1] * n
+        self._taken: list[list[int]] = [[-1, -1] for _ in range(n)]  # boot and seq of the latest that was processed
         self._given_up: list[list[list[int]]] = [[] for _ in range(n)]  # the latest gaps: first and last state
-        self._ends: list[list[int]] = [
-            [] for _ in range(n)
-        ]  # boot and seq of the first report, its hi, boot and seq of the last, 1 if that is of an earlier start
-        self._left_us = [FURTHEST_US] * n
+        # Boot and seq of the first report, when it began at the earliest, its hi; boot and seq of the last, 1 if that is of
+        # an earlier start.
+        self._ends: list[list[int]] = [[] for _ in range(n)]
+        self._left_us = [FURTHEST_US] * n  # the least hi of reports in later views
+        # Boot and seq of the first report in later views, and when it began at the earliest.
+        self._next: list[list[int]] = [[FURTHEST_US, 0, FURTHEST_US] for _ in range(n)]
         self._now_us = NEVER_US
         self._early: dict[Occurrence, None] = {}
         self.newest_us = NEVER_US
@@ -67,7 +69,7 @@ class View:
         slot = report.slot
         if not self._bound(source, report):
             return
-        if report.seq <= self._taken_seq[slot] or report.seq in self._waiting[slot]:
+        if [*report.place] <= self._taken[slot] or report.place in self._waiting[slot]:
             given_up = any(first <= report.number <= last for first, last in self._given_up[slot])
             self.counts["late" if given_up and not report.is_heartbeat else "repeats"] += 1
             return
@@ -78,14 +80,12 @@ class View:
             self.counts["late"] += 1
         self.counts["beyond_time"] += not report.timed
         self.counts["readings"] += 1
-        self._waiting[slot][report.seq] = report
+        self._waiting[slot][report.place] = report
         self.newest_us = max(self.newest_us, report.hi if report.timed else NEVER_US)
-        place, ends = [report.boot, report.seq], self._ends[slot]
+        place, ends = [*report.place], self._ends[slot]
         last = [*place, int(report.is_earlier)]
-        if not ends:
-            self._ends[slot] = [*place, report.hi, *last]
-        else:
-            self._ends[slot] = [*(ends[:3] if ends[:2] < place else [*place, report.hi]), *max(ends[3:], last)]
+        first = [*place, _since_us(report), report.hi]
+        self._ends[slot] = [*min(ends[:4], first), *max(ends[4:], last)] if ends else [*first, *last]
 
     def note_other_view(self, source: Source, report: Report, other: "View") -> None:
         """Notes a gateway's report in another view: it left this view for that one, or that one for this."""
@@ -93,10 +93,15 @@ class View:
             ends = self._ends[slot]
             if name != source.name or not ends:
                 continue
-            if ends[3:5] < [report.boot, report.seq]:
-                self._left_us[slot] = min(self._left_us[slot], report.hi)
-            elif ends[:2] > [report.boot, report.seq] and other.names[report.slot] == name:
-                other._left_us[report.slot] = min(other._left_us[report.slot], ends[2])
+            if ends[4:6] < [*report.place]:
+                self._leaves(slot, [*report.place, _since_us(report), report.hi])
+            elif ends[:2] > [*report.place] and other.names[report.slot] == name:
+                other._leaves(report.slot, ends[:4])
+
+    def _leaves(self, slot: int, report: list[int]) -> None:
+        """Notes a report of a gateway in a later view: boot, seq, when it began at the earliest, hi."""
+        self._left_us[slot] = min(self._left_us[slot], report[3])
+        self._next[slot] = min(self._next[slot], report[:3])
 
     def step(self, watermarks: BootWatermarks, everything: bool) -> list[VerdictChange]:
         """The verdicts that can be emitted now; `everything`: nothing more will land, so nothing waits."""
@@ -139,7 +144,7 @@ class View:
     @property
     def began_us(self) -> int:
         """The median of the times at which its gateways began it, so that no wrong clock alone decides; or NEVER_US."""
-        first = sorted(ends[2] if ends[2] < FURTHEST_US else NEVER_US for ends in self._ends if ends)
+        first = sorted(ends[3] if ends[3] < FURTHEST_US else NEVER_US for ends in self._ends if ends)
         return first[(len(first) - 1) // 2] if first else NEVER_US
 
     @property
@@ -178,16 +183,16 @@ class View:
     def snapshot(self) -> list[Any]:
         """Returns the state as JSON values."""
         waiting = [list(one.values()) for one in self._waiting]
-        times = [self._left_us, self._now_us, self.newest_us]
-        known = [self.names, self._process, self._width, self._following, self._taken_seq, self._given_up, self._ends]
+        times = [self._left_us, self._next, self._now_us, self.newest_us]
+        known = [self.names, self._process, self._width, self._following, self._taken, self._given_up, self._ends]
         return [known, times, waiting, list(self._early), self._watch.snapshot()]
 
     def restore(self, state: list[Any]) -> None:
         """Continues from a snapshot of a view of the same rule."""
         known, times, waiting, early, watched = state
-        self.names, self._process, self._width, self._following, self._taken_seq, self._given_up, self._ends = known
-        self._left_us, self._now_us, self.newest_us = times
-        self._waiting = [{row[7]: report_of(row) for row in rows} for rows in waiting]
+        self.names, self._process, self._width, self._following, self._taken, self._given_up, self._ends = known
+        self._left_us, self._next, self._now_us, self.newest_us = times
+        self._waiting = [{one.place: one for one in map(report_of, rows)} for rows in waiting]
         self._early = dict.fromkeys(map(Occurrence.restored, early))
         self._watch.restore(watched)
 
@@ -234,7 +239,7 @@ class View:
 
     def _drop(self, reports: list[Report], reason: str) -> None:
         for report in reports:
-            del self._waiting[report.slot][report.seq]
+            del self._waiting[report.slot][report.place]
         self.counts[reason] += len(reports)
 
     def _order(self) -> list[OrderedItem]:
@@ -258,12 +263,12 @@ class View:
         ahead = _EarliestPending(order, len(self.names))
 
         def lasted(slot: int, us: int, start_us: int) -> bool:
-            boot, _, is_earlier = self._ends[slot][3:]
+            boot, _, is_earlier = self._ends[slot][4:]
             watermark = None if is_earlier else watermarks.boot_us(self.names[slot], boot)
             if watermark is None or watermark + self._offsets_us[slot] < us:
                 return False
             lo, hi = ahead.least(slot)
-            return min(self._left_us[slot], hi) >= us and lo > start_us
+            return min(self._left_us[slot], hi) >= us and min(self._next[slot][2], lo) > start_us
 
         passed = NEVER_US
         for ordered in order[:count]:
@@ -281,8 +286,8 @@ class View:
                 continue
             if not item.is_heartbeat:
                 self._following[item.slot] = item.number + 1
-            self._taken_seq[item.slot] = max(self._taken_seq[item.slot], item.seq)
-            del self._waiting[item.slot][item.seq]
+            self._taken[item.slot] = max(self._taken[item.slot], [*item.place])
+            del self._waiting[item.slot][item.place]
             verdicts += self._watch.take(item)
         if self._watch.waits:
             verdicts += self._watch.pass_time(self._now_us, lasted)
@@ -312,6 +317,13 @@ class View:
         self.counts["early_full"] += len(emitted) < len(new)
         self._early |= dict.fromkeys(emitted)
         return [(verdict, "emitted") for verdict in emitted] + [(verdict, "retracted") for verdict in retracted]
+
+
+def _since_us(report: Report) -> int:
+    """When a state began at the earliest; a clock heartbeat says nothing of when its state began."""
+    if report.is_heartbeat:
+        return NEVER_US
+    return report.lo if report.timed else FURTHEST_US
 
 
 class _EarliestPending:
