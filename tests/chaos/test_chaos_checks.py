@@ -17,7 +17,6 @@ from whenabouts_sim.chaos.parts.landing_files import FileId
 from whenabouts_sim.chaos.parts.rule_form import Form
 from whenabouts_sim.chaos.schedule.fault import Fault
 from whenabouts_sim.chaos.schedule.schedule import draw
-from whenabouts_sim.readers.core import chance_of
 from whenabouts_sim.readers.line import temperature
 from whenabouts_sim.world.clocks import EPOCH_US
 from whenabouts_sim.world.world import Sighting
@@ -43,7 +42,7 @@ def test_a_landing_as_it_should_be_breaks_no_law():
 
 
 def test_a_value_that_was_measured_breaks_no_law():
-    value = temperature(chance_of(SCHEDULE.seed, "dock", 0))
+    value = temperature(SCHEDULE.seed, "dock", 0, EPOCH_US + SCHEDULE.sightings[0].true_us)
     assert laws([SEEN._replace(kind="measure", value=f"{value}")]) == []
 
 

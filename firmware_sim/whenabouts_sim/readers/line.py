@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 from random import Random
 
-from whenabouts_sim.readers.core import ReaderCore
+from whenabouts_sim.readers.core import ReaderCore, chance_of
 from whenabouts_sim.readers.faults import NO_FAULTS, Faults
 from whenabouts_sim.world.world import Sighting
 
 BAUD = 9600
+STEADY_US = 1_000_000  # for so long it is about as warm
 
 
 class LineSensor(ReaderCore):
@@ -28,10 +29,12 @@ class LineSensor(ReaderCore):
     def _searching(self) -> bool:
         return self.powered
 
-    def _frame(self, sighting: Sighting, random: Random) -> bytes:
-        return json.dumps({"probe": sighting.key, "temperature": temperature(random)}).encode() + b"\n"
+    def _frame(self, sighting: Sighting, _random: Random) -> bytes:
+        measured = temperature(self._seed, self.name, sighting.number, sighting.true_us)
+        return json.dumps({"probe": sighting.key, "temperature": measured}).encode() + b"\n"
 
 
-def temperature(random: Random) -> float:
-    """What it measures."""
-    return random.randint(180, 240) / 10
+def temperature(seed: int, reader: str, number: int, at_us: int) -> float:
+    """What a sensor measures with the sighting of a number, at a time, us since 1970 UTC."""
+    base = chance_of(seed, "steady", at_us // STEADY_US).choice((185, 200, 210, 220, 235))
+    return (base + chance_of(seed, f"{reader}/measured", number).randint(-5, 5)) / 10

@@ -10,7 +10,6 @@ from whenabouts_protocol.group_state import KIND
 from whenabouts_sim.chaos.checks.landed import Id, Landed, LandedReading
 from whenabouts_sim.chaos.parts.landing_files import FileId
 from whenabouts_sim.chaos.schedule.schedule import Schedule, stream_of
-from whenabouts_sim.readers.core import chance_of
 from whenabouts_sim.readers.line import temperature
 from whenabouts_sim.world.clocks import EPOCH_US
 from whenabouts_sim.world.world import Sighting
@@ -75,7 +74,7 @@ def _stamps(schedule: Schedule, landed: Landed, rotten: Collection[tuple[str, ..
                 f"{one.t_max - first_us} us before its end"
             )
         elif one.kind == "measure" and json.loads(one.value or "null") not in {
-            temperature(chance_of(schedule.seed, x.reader, x.number)) for x in possible
+            temperature(schedule.seed, x.reader, x.number, EPOCH_US + x.true_us) for x in possible
         }:
             yield f"{one.stream} {one.key} has the value {one.value}, which was not measured then"
     begin_us, end_us = EPOCH_US - 1, EPOCH_US + schedule.last_us + CALM_US

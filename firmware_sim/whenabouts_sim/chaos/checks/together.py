@@ -68,7 +68,7 @@ def broken_verdicts(
         if not any(_overlap((begin_us, end_us), choice) for choice in product(*own)):
             yield f"{rule.name}: {verdict} was told, and the badges were not there at once in [{begin_us}, {end_us}]"
         for one, other in permutations(states, 2):
-            end = end_of(other, of.values())
+            end = _end_of_run(other, of.values())
             if end is not None and one.t_max > end.t_min and not _knew(end, one):
                 yield f"{rule.name}: {verdict} was told, and {one.identity} may have begun after {end.identity}"
     if all(stream.delay_us >= LONG_US for stream in rule.streams) and not some_lost(of.values()):
@@ -79,6 +79,14 @@ def broken_verdicts(
 def end_of(state: LandedReading, states: Iterable[LandedReading]) -> LandedReading | None:
     """The state that ended this one, if it has landed."""
     return next((one for one in states if _place(one)[:2] == _place(state)[:2] and _is_next(state, one)), None)
+
+
+def _end_of_run(state: LandedReading, states: Iterable[LandedReading]) -> LandedReading | None:
+    """The first state after this one in which its badge was not there, if all between have landed."""
+    end = end_of(state, states)
+    while end is not None and json.loads(end.attrs or "{}").get(STATE) is True:
+        end = end_of(end, states)
+    return end
 
 
 def _is_next(state: LandedReading, one: LandedReading) -> bool:

@@ -20,6 +20,7 @@ from whenabouts_sim.chaos.parts.job_rules import GROUP, STATE, rules_message, st
 from whenabouts_sim.chaos.parts.part import Part
 from whenabouts_sim.chaos.parts.rule_form import Near, Sending
 from whenabouts_sim.chaos.parts.serial_line import ReaderTask, SerialLine
+from whenabouts_sim.chaos.parts.state_form import StateForm
 from whenabouts_sim.chaos.parts.watched_clock import WatchedClock
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan, WrongClock
 from whenabouts_sim.readers.core import ReaderCore
@@ -55,7 +56,7 @@ class GatewayPlan:
     tells its visits.
     spool_bytes: the limit of its spool; 0 for the usual one, which no schedule reaches. near: the rule that it runs
     itself, if it runs one; sent: those that it is sent in place of it. damage: of bytes between its readers and it.
-    has_sensors: its readers, but the one of its badge, send lines of text.
+    has_sensors: its readers, but the one of its badge, send lines of text. further: values of its state beside that badge's.
     """
 
     site: str
@@ -74,6 +75,7 @@ class GatewayPlan:
     sent: tuple[Sending, ...] = ()
     damage: Faults = NO_FAULTS
     has_sensors: bool = False
+    further: tuple[StateForm, ...] = ()
 
     @property
     def streams(self) -> list[str] | None:
@@ -107,6 +109,8 @@ class GatewayPlan:
                 f'[[state]]\nname = "{STATE}"\nstream = "{badge_of(self.name)}/tags"\nkey = "{badge_key(self.name)}"\n'
             )
             text += f"leave_ms = {LEAVE_MS}\n"
+            badge = f"{badge_of(self.name)}/tags", badge_key(self.name)
+            text += "".join(one.declared(*badge) for one in self.further)
         for name, stream in self.readers:
             text += f'[[reader]]\nname = "{name}"\nport = "chaos://{name}"\nstream = "{stream}"\n'
             text += SENSOR if self.is_sensor(name) else 'kind = "rdm6300"\n'

@@ -16,7 +16,7 @@ SECOND_READER = "-c"  # behind the name of a reader: another one of its stream, 
 PART_RULES = 0.7  # of gateways with both streams of their own rule
 LENGTHS_MS = (LENGTH_MS, LENGTH_MS, 600, 250)  # of stamps, as rules of gateways declare them
 PART_SENT = 0.4  # of those, unless the broker forgets what it retains: with rules that they are sent
-PART_SENSORS = 0.1  # of schedules: with sensors in place of readers
+PART_SENSORS, PART_SENSORS_GROUPED = 0.1, 0.5  # of schedules: with sensors in place of readers
 PART_DAMAGED = 0.1  # of gateways: with bytes that are damaged on the wire
 GAP_BYTES = 100  # more than a gap reading needs in a message
 PART_WITHOUT_UTC = 0.1  # of schedules: with a gateway that starts several times while it does not know UTC
@@ -52,7 +52,7 @@ def with_sensors(
     """The gateways, in some schedules with sensors that send lines of text; and what these see, with keys that are no upper-
     case hexadecimal digits, or an odd number of them.
     """
-    if chance.random() >= PART_SENSORS:
+    if chance.random() >= (PART_SENSORS_GROUPED if gateways[0].group else PART_SENSORS):
         return gateways, tuple(sightings)
     of = chance.choice((str.lower, lambda key: key[1:], lambda key: f"Kärtchen {key}"))
     badges = {badge_of(one.name) for one in gateways}

@@ -30,6 +30,7 @@ from whenabouts_sim.chaos.schedule.gateway_forms import (
 )
 from whenabouts_sim.chaos.schedule.match_forms import with_causal_order, with_conditions, with_options, with_shapes
 from whenabouts_sim.chaos.schedule.more_faults import hidden_arrivals, is_set_back, leaves, more_faults, outages
+from whenabouts_sim.chaos.schedule.state_forms import with_further_states
 from whenabouts_sim.chaos.schedule.stream_forms import with_owners
 from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, Sighting
 
@@ -156,6 +157,7 @@ def draw(seed: int) -> Schedule:
     else:
         gateways = with_names(Random(f"names/{seed}"), gateways)
     gateways, sightings = with_sensors(Random(f"sensors/{seed}"), gateways, sightings)
+    gateways = with_further_states(Random(f"states/{seed}"), gateways)
     gateways, clock_s = with_slow_clocks(Random(f"slow clocks/{seed}"), gateways, active_us)
     gateways = with_extreme_errors(Random(f"errors/{seed}"), gateways)
     gateways, restarts = without_utc(Random(f"without utc/{seed}"), gateways, active_us)

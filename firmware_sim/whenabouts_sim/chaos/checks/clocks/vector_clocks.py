@@ -43,9 +43,11 @@ def broken_clocks(
     rotten: Collection[tuple[str, ...]] = (),
     sightings: Sequence[Sighting] = (),
     begins: Mapping[Id, int] = {},
+    many: Collection[tuple[str, ...]] = (),
 ) -> Iterator[str]:
     """Readings that know of a state of another member which began after them. rotten: gateways that may have lost what told
-    their views. begins: of some states the latest moment at which they began.
+    their views. begins: of some states the latest moment at which they began. many: gateways with further
+    values in their states.
     """
     seen = defaultdict[tuple[str, str | None], list[int]](list)
     for sighting in sightings:
@@ -60,7 +62,9 @@ def broken_clocks(
             places[*_start(one), len(clock)].add(_Place(attrs[VIEW], attrs[PROCESS]))
             first[_start(one)] = min(one.seq, first.get(_start(one), one.seq))
             if not attrs.get(HEARTBEAT):
-                states[attrs[VIEW], attrs[PROCESS], clock[attrs[PROCESS]]] = _state(one, attrs, seen)
+                states[attrs[VIEW], attrs[PROCESS], clock[attrs[PROCESS]]] = _state(
+                    one, attrs, {} if (one.site, one.gateway) in many else seen
+                )
         elif one.kind == "gap":
             untold.add((one.site, one.gateway))
     for one in landed.readings:

@@ -8,6 +8,7 @@ from whenabouts_sim.chaos.checks.clocks.told_states import broken_reports
 from whenabouts_sim.chaos.checks.clocks.vector_clocks import broken_clocks
 from whenabouts_sim.chaos.checks.gateways.closed_ports import broken_closed_ports
 from whenabouts_sim.chaos.checks.gateways.derived import broken_derived
+from whenabouts_sim.chaos.checks.gateways.further_states import broken_further_states
 from whenabouts_sim.chaos.checks.gateways.lasting import broken_lasting
 from whenabouts_sim.chaos.checks.gateways.ports import broken_ports, shut_spans
 from whenabouts_sim.chaos.checks.gateways.rules_in_force import in_force
@@ -84,14 +85,16 @@ def broken_gateways(
     plans, grouped = schedule.gateways, [(one.site, one.name) for one in schedule.gateways if one.group]
     ran = {name: in_force(one.plan, one.lives, heard.rules) for name, one in gateways.items()}
     whole = [one for one in grouped if one not in rotten]
-    begins = dict(latest_begins(grouped, reported, landed))
+    # A state that begins with the change of another value may begin before or after that of the badge.
+    many = {(one.site, one.name) for one in plans if one.further}
+    begins = dict(latest_begins([one for one in grouped if one not in many], reported, landed))
     gives_up = schedule.undated_us or schedule.most_undated
     patient = {(one.plan.site, one.plan.name) for one in gateways.values() if not gives_up and not one.machine.runs}
     held_up = bool(schedule.most_waiting)
     liars = frozenset({lying_member.NAME} if schedule.lying_member else ())
     for law, texts in (
         # Who is lied to may know too much of others, if not by far.
-        ("clocks", () if liars else broken_clocks(landed, rotten, schedule.sightings, begins)),
+        ("clocks", () if liars else broken_clocks(landed, rotten, schedule.sightings, begins, many)),
         ("knowledge", broken_knowledge(landed, heard.states, schedule.sightings, liars, rotten, begins)),
         ("knowledge", broken_reports(schedule, landed, lives, heard.links, end_us)),
         (
@@ -100,6 +103,7 @@ def broken_gateways(
         ),
         ("derived", broken_derived(plans, landed, lives, rotten, ran, schedule.clock_s)),
         ("states", broken_states(grouped, reported, landed, rotten)),
+        ("states", broken_further_states(plans, reported, landed, rotten, schedule.seed)),
         ("states", broken_lasting(whole, reported, hidden, landed, heard.heartbeats)),
         ("visits", broken_visits(grouped, seen, reported, landed, lives, rotten, shut)),
     ):

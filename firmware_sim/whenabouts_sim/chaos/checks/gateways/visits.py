@@ -104,16 +104,18 @@ def _fit(enter: LandedReading, leave: LandedReading, times: Sequence[int]) -> bo
     return is_long and 1 <= said["reads"] <= most_reads
 
 
-def pauses(times: Sequence[int], reads: Sequence[LandedReading], shut: Spans = ()) -> Iterator[tuple[int, int]]:
+def pauses(
+    times: Sequence[int], reads: Sequence[LandedReading], shut: Spans = (), surely_us: int = SURELY_US
+) -> Iterator[tuple[int, int]]:
     """Sightings on both sides of each pause that stamps do not leave open, however the gateway's clock was slewed. The port
-    was open for long enough in it.
+    was open for long enough in it. surely_us: what a pause is longer than.
     """
     stamps = [[one for one in reads if one.kind == "tag" and one.t_min <= at_us <= one.t_max] for at_us in times]
     widest_us = max((one.t_max - one.t_min for one in reads), default=0)
     shut = [(begin - UNSEEN_US - widest_us, end) for begin, end in shut]  # the last look before has a stamp, too
     for (one, before), (following, after) in pairwise(zip(times, stamps, strict=True)):
         ended_us, begun_us = max((x.t_max for x in before), default=0), min((x.t_min for x in after), default=0)
-        if ended_us and any(end - begin > SURELY_US for begin, end in _without([(ended_us, begun_us)], shut)):
+        if ended_us and any(end - begin > surely_us for begin, end in _without([(ended_us, begun_us)], shut)):
             yield one, following
 
 
