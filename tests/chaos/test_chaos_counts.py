@@ -56,6 +56,25 @@ def test_a_count_that_is_wrong_told_twice_or_missing_is_told(rows, said):
     assert any(said in text for text in broken(rows, [SHELF, *EXITS]))
 
 
+def test_what_was_measured_with_the_events_is_summed():
+    """By the values of a, and of e, over all matches; numbers that are no sums of theirs are told."""
+    form = FORM._replace(options="COUNT, SUM(a.value), MAX(e.value), AVG(e.value) EVERY 1 s")
+    summing = rule(MATCHES, 500, 100, 1000, form=form)
+    readings = [SHELF._replace(value="2.5"), *(one._replace(value=str(n)) for n, one in enumerate(EXITS))]
+
+    def judged(values, of=readings):
+        names = ("SUM(a.value)", "MAX(e.value)", "AVG(e.value)")
+        aggregates = [{"name": name, "value": value} for name, value in zip(names, values, strict=True)]
+        told = Told([()], set(), rows=[row(10 * S, 3, aggregates=aggregates)])
+        return list(broken_counts(summing, told, of, 60 * S))
+
+    assert judged([7.5, 2.0, 1.0]) == []
+    assert judged([None] * 3, [SHELF, *EXITS]) == []
+    for wrong in ([7.0, 2.0, 1.0], [7.5, 1.0, 1.0], [7.5, 2.0, None]):
+        [text] = judged(wrong)
+        assert "expected {'SUM(a.value)': 7.5, 'MAX(e.value)': 2.0, 'AVG(e.value)': 1.0}" in text
+
+
 def test_a_count_is_due_when_half_of_the_longest_stamp_has_passed_since_its_end():
     assert broken([], [SHELF, *EXITS], complete_us=11 * S + 50 * MS - 1) == []
     assert len(broken([], [SHELF, *EXITS], complete_us=11 * S + 50 * MS)) == 1

@@ -164,3 +164,19 @@ def test_some_schedules_have_groups_and_some_a_liar():
     assert 5 < len(grouped) < 30
     assert all(len(one.gateways) > 1 and TOGETHER in {rule.name for rule in one.rules} for one in grouped)
     assert 5 < sum(bool(one.liar) for one in drawn) < 30
+
+
+def test_a_run_goes_on_over_states_in_which_another_value_changed():
+    """The badge is still there in the second state of gw-1, which ends late enough."""
+    a = state("gw-1", 1, 0, 10, True)._replace(vclock=(1, 0))
+    b = replace_process(state("gw-2", 1, 20, 60, True), 1)._replace(vclock=(0, 1))
+    between = state("gw-1", 2, 30, 40, True)._replace(vclock=(2, 0))
+    end = state("gw-1", 3, 70, 90, False)._replace(vclock=(3, 0))
+    told, truth = Told([(a.identity, b.identity)], set()), {one: [(EPOCH_US, LATER_US)] for one in GATEWAYS}
+
+    def judged(*states):
+        return list(broken_verdicts(RULE, GATEWAYS, told, Landed([a, b, *states], []), truth, LATER_US))
+
+    assert judged(between, end) == []
+    [text] = judged(between, end._replace(t_min=EPOCH_US + 50))
+    assert "may have begun after" in text

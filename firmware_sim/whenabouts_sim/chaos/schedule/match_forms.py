@@ -12,6 +12,8 @@ PART_SHORT, PART_PATTERN = 0.3, 0.5  # of rules of matches: a shorter window, an
 PART_AT_ONCE = 0.3  # of rules of matches: emitted on arrival
 PART_OPTIONS = 0.4  # of rules of matches: with other choices of events, or in another order than a certain one
 PART_OVER, PART_COUNTED = 0.2, 0.3  # of those: that are probable enough, or counted
+PART_SUMMED = 0.5  # of rules of matches of what sensors measure: with counts
+PART_AGGREGATED = 0.7  # of counts: with sums of what was measured
 PART_REPEATED = 0.5  # of rules with NEXT: with an event that repeats
 UNPAID_AT_END = "SEQ(shelf a, exit e, !till c)"
 PATTERNS = (
@@ -30,6 +32,7 @@ OPTIONS = (
 CAUSAL = OPTIONS[-3:]
 OVER = ("OVER 10 %", "OVER 50 %", "OVER 80 %", "OVER 50 % SKIP TO NEXT")  # of two events alone: see `matches`
 LEFT = "SEQ(shelf a, exit e)"
+AGGREGATES = {"a": ("SUM(a.value)", "MIN(a.value)"), "e": ("MAX(e.value)", "AVG(e.value)")}  # of sensors alone
 COUNTED = ("COUNT EVERY 300 ms", "COUNT EVERY 1 s", "NEXT COUNT EVERY 1 s")  # not with a gap at the end
 SHAPES = ("SEQ((shelf | till) a, exit e)", "SEQ(shelf a, !(till | exit) c, exit e)", "SEQ(shelf a, OR(till c, exit e))")
 WITH_AND = ("AND(shelf a, exit e)", "SEQ(AND(shelf a, till c), exit e)")  # without options alone
@@ -59,12 +62,14 @@ def with_causal_order(chance: Random, rules: tuple[RulePlan, ...]) -> tuple[Rule
     return (*rules, _with(plan, chance, chance.choice(CAUSAL)))
 
 
-def with_options(chance: Random, rules: Iterable[RulePlan]) -> tuple[RulePlan, ...]:
-    """The rules, of which some of matches choose their events in another way."""
-    return tuple(_optional(chance, one) for one in rules)
+def with_options(chance: Random, rules: Iterable[RulePlan], is_measured: bool = False) -> tuple[RulePlan, ...]:
+    """The rules, of which some of matches choose their events in another way. is_measured: events have values to sum."""
+    return tuple(_optional(chance, one, is_measured) for one in rules)
 
 
-def _optional(chance: Random, plan: RulePlan) -> RulePlan:
+def _optional(chance: Random, plan: RulePlan, is_measured: bool) -> RulePlan:
+    if plan.name == MATCHES and is_measured and chance.random() < PART_SUMMED:
+        return _with(plan, chance, chance.choice(COUNTED))
     if plan.name != MATCHES or chance.random() >= PART_OPTIONS:
         return plan
     kind = chance.random()
@@ -79,6 +84,11 @@ def _with(plan: RulePlan, chance: Random, options: str) -> RulePlan:
         return replace(plan, form=plan.form._replace(options=options, at_once=at_once, pattern=LEFT))
     if options in COUNTED:
         pattern = UNPAID if plan.form.pattern == UNPAID_AT_END else plan.form.pattern
+        possible = [
+            x for name, some in AGGREGATES.items() if f"}} {name}" not in pattern for x in some
+        ]  # of single events
+        aggregates = "".join(f", {x}" for x in possible) if chance.random() < PART_AGGREGATED else ""
+        options = options.replace("COUNT", f"COUNT{aggregates}")
         return replace(plan, form=plan.form._replace(options=options, at_once=False, pattern=pattern))
     if "SKIP" not in options:
         is_next, pattern = "NEXT" in options, plan.form.pattern
@@ -101,7 +111,7 @@ def with_conditions(chance: Random, rules: Iterable[RulePlan]) -> tuple[RulePlan
 def _shaped(chance: Random, plan: RulePlan) -> RulePlan:
     """AND is drawn without options, and all keys in a short window and in one order: their definitions try all choices."""
     options = plan.form.options
-    if plan.name != MATCHES or options in OVER + COUNTED:
+    if plan.name != MATCHES or options in OVER or "COUNT" in options:
         return plan
     form, window_ms = plan.form, plan.distance_ms
     if chance.random() < PART_SHAPED and "SKIP" not in options:
@@ -121,7 +131,7 @@ def _conditional(chance: Random, plan: RulePlan) -> RulePlan:
     if (
         chance.random() < PART_WHERE
         and "NEXT" not in form.options.replace("TO NEXT", "")
-        and form.options not in COUNTED
+        and "COUNT" not in form.options
     ):
         possible = [one for one in CONDITIONS if "c." not in one or " c" in form.pattern]
         form = form._replace(where=tuple(chance.sample(possible, chance.choice((1, 1, 2)))))

@@ -13,11 +13,13 @@ PART_HIDDEN = 0.4  # of schedules with badges
 PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED, PART_SET_BACK = 0.15, 0.2, 0.15, 0.1  # of schedules
 PART_NAMES_LOST = 0.25  # of schedules
 PART_COMMITS_LOST = 0.15  # of schedules
+PART_TORN = 0.06  # of schedules
 PART_FORGOTTEN = 0.06  # of schedules
 PART_LEAVES = 0.7  # of groups of three or more
 PART_MERGED_ROT = 0.4  # of runs that merge: with damage to a file, perhaps to what they wrote
 PART_UNREAD = 0.4  # of those: with a job that was killed in a micro-batch before, and repeats it afterwards
 HOUR_US = 3 * SECOND_US  # when an hour ends
+AWAY_US = 4 * SECOND_US  # a job that is away for so long finds originals of merged files deleted
 
 
 def more_faults(seed: int, hosts: Sequence[str], ingests: Sequence[str], active_us: int) -> Iterator[Fault]:
@@ -27,7 +29,8 @@ def more_faults(seed: int, hosts: Sequence[str], ingests: Sequence[str], active_
     yield from _unplugs(Random(f"ports/{seed}"), hosts, active_us)
     yield from _repairs(Random(f"repair/{seed}"), ingests, active_us)
     yield from _compactions(Random(f"compact/{seed}"), ingests)
-    yield from _set_back(_server_clock(seed), active_us)
+    yield from _set_back(_server_clock(seed), ingests, active_us)
+    yield from _cut_at_write(Random(f"torn/{seed}"), active_us)
     yield from _unsynced(Random(f"syncs/{seed}"), active_us)
     yield from _names_lost(Random(f"names lost/{seed}"), active_us)
     yield from _commits_lost(Random(f"commits/{seed}"), active_us)
@@ -103,17 +106,20 @@ def _compactions(chance: Random, ingests: Sequence[str]) -> Iterator[Fault]:
         at_us = HOUR_US + chance.randint(0, 2000) * 1000
         is_unread = chance.random() < PART_UNREAD
         if is_unread:
-            killed_us = chance.randint(HOUR_US // 3, HOUR_US)
-            yield Fault("kill_at_write", killed_us, at_us + 500_000 - killed_us, JOBS, chance.choice((1, 3, 3, 10)))
+            killed_us, until_us = (
+                chance.randint(HOUR_US // 3, HOUR_US),
+                at_us + chance.choice((500_000, 500_000, AWAY_US)),
+            )
+            yield Fault("kill_at_write", killed_us, until_us - killed_us, JOBS, chance.choice((1, 3, 3, 10)))
         else:
             yield from (Fault("landing_rot", at_us - 1000) for _ in range(chance.choice((0, 0, 2))))
         for _ in range(chance.choice((1, 2, 3))):
             for one in ingests:
                 yield Fault("compact", at_us, 0, one, WHOLE if is_unread else chance.choice((WHOLE, WHOLE, 0, 1, 2, 4)))
-            least_ms = 500
+            least_ms = 500 if not is_unread else 2100  # the next run is allowed to delete originals
             if not is_unread and chance.random() < PART_MERGED_ROT:
                 yield Fault("landing_rot", at_us + 1000, count=MERGED)
-                least_ms = 2100  # the next run is allowed to delete originals
+                least_ms = 2100
             at_us += chance.randint(least_ms, 3000) * 1000
 
 
@@ -175,8 +181,18 @@ def _forgotten(chance: Random, gateways: Sequence[str], active_us: int) -> Itera
         yield Fault(FORGOTTEN, 0, chance.randint(SECOND_US, active_us), chance.choice(gateways), chance.randrange(8))
 
 
-def _set_back(chance: Random, active_us: int) -> Iterator[Fault]:
-    """The clock of the ingests is set back for a while, often behind the hour that has begun; some start again meanwhile."""
+def _cut_at_write(chance: Random, active_us: int) -> Iterator[Fault]:
+    """The power of the ingests is cut several times before a write, so that parts of what was not synced are left."""
+    if chance.random() < PART_TORN:
+        for _ in range(chance.choice((2, 4))):
+            at_us, count = chance.randint(0, active_us), chance.choice((0, 1, 2, 3, 5))
+            yield Fault("power_cut_at_write", at_us, chance.randint(1, 300) * 1000, CLOUD, count)
+
+
+def _set_back(chance: Random, ingests: Sequence[str], active_us: int) -> Iterator[Fault]:
+    """The clock of the ingests is set back for a while, often behind the hour that has begun; some start again meanwhile, or
+    a damaged file is repaired then.
+    """
     if chance.random() < PART_SET_BACK:
         begun_us = HOUR_US + chance.randint(50, 900) * 1000
         at_us = chance.choice((chance.randint(0, active_us), begun_us, begun_us))
@@ -184,6 +200,10 @@ def _set_back(chance: Random, active_us: int) -> Iterator[Fault]:
         if chance.random() < 0.7:
             kind = chance.choice(("kill", "end"))
             yield Fault(kind, at_us + chance.randint(1, 300) * 1000, chance.randint(1, 200) * 1000, CLOUD)
+        if chance.random() < 0.4:
+            yield Fault("landing_rot", at_us)
+            for one in ingests:
+                yield Fault("repair", at_us + chance.randint(100, 800) * 1000, 200_000, one)
 
 
 def _repairs(chance: Random, ingests: Sequence[str], active_us: int) -> Iterator[Fault]:

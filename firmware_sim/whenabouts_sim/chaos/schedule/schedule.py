@@ -182,7 +182,7 @@ def draw(seed: int) -> Schedule:
         faults += (fault,)
     rules = with_forms(Random(f"forms/{seed}"), rules)
     rules = with_impatience(Random(f"impatient/{seed}"), rules)
-    rules = with_options(Random(f"options/{seed}"), rules)
+    rules = with_options(Random(f"options/{seed}"), rules, gateways[0].has_sensors)
     rules = with_causal_order(Random(f"causal/{seed}"), rules) if gateways[0].group else rules
     rules = with_shapes(Random(f"shapes/{seed}"), rules)
     rules = with_conditions(Random(f"where/{seed}"), rules)

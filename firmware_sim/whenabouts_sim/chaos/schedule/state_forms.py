@@ -10,7 +10,7 @@ from whenabouts_sim.chaos.parts.state_form import StateForm, Stays, Warm
 PART_STATES = 0.7  # of groups: with gateways whose state has further values
 # Where it is on, and off; sensors measure 18 to 24.
 THRESHOLDS = ((20.0, 19.0), (22.5, 19.5), (19.5, 22.5), (22.0, 20.0))
-HOLDS_MS = (0, 50, 150, 400)
+HOLDS_MS = (0, 50, 400, 1200)
 
 
 def with_further_states(chance: Random, gateways: tuple[GatewayPlan, ...]) -> tuple[GatewayPlan, ...]:
