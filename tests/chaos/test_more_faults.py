@@ -19,6 +19,7 @@ def test_a_seed_decides_them_and_each_kind_is_drawn_for_some():
     assert set().union(*kinds) == {
         "clock_back",
         "compact",
+        "cut",
         "end",
         "fails_at_write",
         "forgotten_stream",

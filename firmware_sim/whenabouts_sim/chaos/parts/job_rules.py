@@ -43,7 +43,7 @@ def rule(
                 f'STREAM {one} FROM "{state_stream(gateway)}" DELAY {delay_ms} ms\n' for one, gateway in states.items()
             )
             + f"RULE {TOGETHER}\n  {form.modality} {' AND '.join(f'{one}.{STATE}' for one in states)}\n"
-            + f"  WINDOW 4 IN GROUP {GROUP}\n"
+            + f"  WINDOW 4 IN GROUP {GROUP} {form.options}\n"
         ),
     }[name]()
     return parse_rules(text).rules[0]

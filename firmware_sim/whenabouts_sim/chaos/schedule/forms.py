@@ -16,6 +16,7 @@ from whenabouts_sim.world.world import Sighting
 PART_BETWEEN, PART_CHOSEN = 0.3, 0.5  # of rules of pairs: limits on both sides, other results than all pairs
 PART_IMPATIENT = 0.5  # of rules of other pairs than all: with a DELAY that many readings miss
 PART_POSSIBLY = 0.3  # of rules of a group
+PART_PATIENT = 0.3  # of the others: emitted when nothing that matters can still land
 PART_RETURNING = {PAIRS: 0.4, MATCHES: 0.8, TOGETHER: 0.0}  # of schedules with such a rule: with goods that come again
 BETWEEN_MS = ((0, 2000), (-300, 1000), (200, 1500), (-1000, -100))
 CHOICES = ("KEEP ALL a", "ONLY UNMATCHED a", "NEAREST", "TOP 2", "NEAREST KEEP ALL a")
@@ -65,4 +66,6 @@ def _of_pairs(chance: Random, plan: RulePlan) -> RulePlan:
 
 
 def _of_a_group(chance: Random, plan: RulePlan) -> RulePlan:
-    return replace(plan, form=Form(modality="POSSIBLY")) if chance.random() < PART_POSSIBLY else plan
+    if chance.random() < PART_POSSIBLY:
+        return replace(plan, form=Form(modality="POSSIBLY"))
+    return replace(plan, form=Form(options="PATIENT")) if chance.random() < PART_PATIENT else plan

@@ -13,9 +13,10 @@ PART_HIDDEN = 0.4  # of schedules with badges
 PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED, PART_SET_BACK = 0.15, 0.2, 0.15, 0.1  # of schedules
 PART_NAMES_LOST = 0.25  # of schedules
 PART_COMMITS_LOST = 0.15  # of schedules
-PART_TORN = 0.06  # of schedules
+PART_TORN = 0.3  # of schedules with a liar
 PART_FORGOTTEN = 0.06  # of schedules
 PART_LEAVES = 0.7  # of groups of three or more
+PART_LEFT_ALONE = 0.4  # of leaves
 PART_MERGED_ROT = 0.4  # of runs that merge: with damage to a file, perhaps to what they wrote
 PART_UNREAD = 0.4  # of those: with a job that was killed in a micro-batch before, and repeats it afterwards
 HOUR_US = 3 * SECOND_US  # when an hour ends
@@ -30,7 +31,6 @@ def more_faults(seed: int, hosts: Sequence[str], ingests: Sequence[str], active_
     yield from _repairs(Random(f"repair/{seed}"), ingests, active_us)
     yield from _compactions(Random(f"compact/{seed}"), ingests)
     yield from _set_back(_server_clock(seed), ingests, active_us)
-    yield from _cut_at_write(Random(f"torn/{seed}"), active_us)
     yield from _unsynced(Random(f"syncs/{seed}"), active_us)
     yield from _names_lost(Random(f"names lost/{seed}"), active_us)
     yield from _commits_lost(Random(f"commits/{seed}"), active_us)
@@ -89,13 +89,18 @@ def hidden_arrivals(chance: Random, arrivals: Sequence[tuple[str, int]]) -> Iter
 
 
 def leaves(chance: Random, members: Sequence[str], active_us: int) -> Iterator[Fault]:
-    """A member of a group of three or more that joins when the others are a group, and leaves it in order."""
+    """A member of a group of three or more that joins when the others are a group, and leaves it in order. Another one may
+    not learn of it for some time.
+    """
     if len(members) > 2 and chance.random() < PART_LEAVES:
         late, joins_us = chance.choice(members), chance.randint(1500, 2000) * 1000
         yield Fault("kill", 1000, joins_us, late)
         for _ in range(chance.choice((1, 1, 2))):
             ends_us = joins_us + chance.randint(1000, max(1500, (active_us - joins_us) // 1000)) * 1000
             yield Fault("end", ends_us, chance.randint(1500, 3000) * 1000, late)
+            if chance.random() < PART_LEFT_ALONE:
+                other = chance.choice([one for one in members if one != late])
+                yield Fault("unreachable", max(0, ends_us - 100_000), chance.randint(500, 2500) * 1000, other)
 
 
 def _compactions(chance: Random, ingests: Sequence[str]) -> Iterator[Fault]:
@@ -181,8 +186,10 @@ def _forgotten(chance: Random, gateways: Sequence[str], active_us: int) -> Itera
         yield Fault(FORGOTTEN, 0, chance.randint(SECOND_US, active_us), chance.choice(gateways), chance.randrange(8))
 
 
-def _cut_at_write(chance: Random, active_us: int) -> Iterator[Fault]:
-    """The power of the ingests is cut several times before a write, so that parts of what was not synced are left."""
+def cut_at_write(chance: Random, active_us: int) -> Iterator[Fault]:
+    """The power of the ingests is cut several times before a write, while a liar sends what nobody can take, so that parts
+    of dead letters are left.
+    """
     if chance.random() < PART_TORN:
         for _ in range(chance.choice((2, 4))):
             at_us, count = chance.randint(0, active_us), chance.choice((0, 1, 2, 3, 5))

@@ -29,7 +29,14 @@ from whenabouts_sim.chaos.schedule.gateway_forms import (
     without_utc,
 )
 from whenabouts_sim.chaos.schedule.match_forms import with_causal_order, with_conditions, with_options, with_shapes
-from whenabouts_sim.chaos.schedule.more_faults import hidden_arrivals, is_set_back, leaves, more_faults, outages
+from whenabouts_sim.chaos.schedule.more_faults import (
+    cut_at_write,
+    hidden_arrivals,
+    is_set_back,
+    leaves,
+    more_faults,
+    outages,
+)
 from whenabouts_sim.chaos.schedule.state_forms import with_further_states
 from whenabouts_sim.chaos.schedule.stream_forms import with_owners
 from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, Sighting
@@ -199,6 +206,7 @@ def draw(seed: int) -> Schedule:
         trigger_s = 0.15
         gateways = tuple(replace(one, heartbeat_ms=FINE_MS) for one in gateways)
     liar = chance.choice(SITES) if chance.random() < PART_LYING else ""
+    faults += tuple(cut_at_write(Random(f"torn/{seed}"), active_us)) if liar else ()
     small = Random(f"small/{seed}")
     gateways = with_rules(Random(f"near/{seed}"), Random(f"sides/{seed}"), with_small_spools(small, gateways))
     kinds = {fault.kind for fault in faults}

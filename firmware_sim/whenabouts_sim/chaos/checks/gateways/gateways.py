@@ -56,7 +56,7 @@ def broken_gateways(
     """What does not hold. rotten: gateways that may have forgotten what they sent. end_us: of the schedule, UTC."""
     lives, reported = lives_of(gateways, schedule), reported_by(gateways, schedule.sightings)
     kinds = (
-        ("slow_threads", "disk_full") if schedule.most_waiting else ("slow_threads",)
+        ("slow_threads", "slow_disk", "disk_full") if schedule.most_waiting else ("slow_threads",)
     )  # with little room threads wait
     slow = {fault.target for fault in schedule.faults if fault.kind in kinds}
     slow |= {name for name, one in gateways.items() if schedule.most_waiting and one.plan.disk_s}
