@@ -83,6 +83,14 @@ def test_a_file_that_comes_after_a_later_one_was_read_is_passed_over(tmp_path):
     assert list(passed_over(tmp_path, read, {})) == []
 
 
+def test_a_file_that_was_merged_and_comes_back_after_a_power_cut_is_not_passed_over(tmp_path):
+    merged = file(tmp_path, 2).rename(tmp_path / HOUR / "part-00000001-00000002.parquet")
+    file(tmp_path, 2)
+    assert list(passed_over(tmp_path, {FileId(0, 3): 0}, {})) == []
+    merged.unlink()
+    assert len(list(passed_over(tmp_path, {FileId(0, 3): 0}, {}))) == 1
+
+
 def test_a_second_file_with_a_number_that_was_read_is_passed_over(tmp_path):
     file(tmp_path, 1)
     read = written_between(tmp_path, {}, {"": 1})

@@ -102,7 +102,7 @@ def read_landing(
         }
         root = folder / part
         moved = {path for path in before if record_of(root, path.relative_to(root).as_posix()).exists()}  # by a repair
-        for path in sorted({*_visible({*data_files(root), *before}), *moved}):
+        for path in sorted({*visible({*data_files(root), *before}), *moved}):
             source = io.BytesIO(before[path]) if path in before else path
             numbers, table = _read(path, source)
             columns = (column.to_pylist() for column in table.columns)
@@ -113,7 +113,7 @@ def read_landing(
             ]
             found += rows
             ids |= {one.identity for one in rows} if path in before else set()
-        for path in _visible(frontier_files(root)):
+        for path in visible(frontier_files(root)):
             for row in map(json.loads, path.read_text().splitlines()) if path not in rotten else ():
                 number = row.get(NUMBER, _number(path))
                 file = FileId(appeared_us(_single(path, number)), number, part)
@@ -145,7 +145,7 @@ def _read(path: Path, source: Any) -> tuple[list[int], pa.Table]:
     return file.read([NUMBER])[NUMBER].to_pylist(), file.read(COLUMNS)
 
 
-def _visible(paths: Iterable[Path]) -> list[Path]:
+def visible(paths: Iterable[Path]) -> list[Path]:
     """The files that no merged one hides, sorted."""
     known = {path: numbers_of(path.name) for path in paths}
     merged = [(path.parent, one) for path, one in known.items() if one is not None and one.first < one.last]

@@ -113,7 +113,7 @@ def _compactions(chance: Random, ingests: Sequence[str]) -> Iterator[Fault]:
         if is_unread:
             killed_us, until_us = (
                 chance.randint(HOUR_US // 3, HOUR_US),
-                at_us + chance.choice((500_000, 500_000, AWAY_US)),
+                at_us + chance.choice((500_000, AWAY_US)),
             )
             yield Fault("kill_at_write", killed_us, until_us - killed_us, JOBS, chance.choice((1, 3, 3, 10)))
         else:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from whenabouts_cloud.landing.files import data_files
 from whenabouts_cloud.landing.layout import AHEAD, numbers_of
-from whenabouts_sim.chaos.checks.landed import parts_of
+from whenabouts_sim.chaos.checks.landed import parts_of, visible
 from whenabouts_sim.chaos.network import lying_gateway as liar
 from whenabouts_sim.chaos.parts.landing_files import FileId, files_of
 
@@ -35,7 +35,7 @@ def passed_over(landing: Path, read: Mapping[FileId, int], rotten: Container[Pat
     """
     for part in parts_of(landing):
         last = max((file.number for file in read if file.part == part), default=0)
-        for path in data_files(landing / part):
+        for path in visible(data_files(landing / part)):  # a power cut may bring back what was merged and deleted
             numbers = numbers_of(path.name)
             if numbers is None or numbers.first < numbers.last or numbers.last > last or path in rotten:
                 continue
