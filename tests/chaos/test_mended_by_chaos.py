@@ -153,6 +153,7 @@ def _reading() -> Reading:
             1116, id="a power cut took a file that a job had read, which passed over the next one of its number"
         ),
         pytest.param(862, id="a power cut took a file whose folder had not been synced, and left later ones"),
+        pytest.param(973625, id="noise that looked like the first byte of a frame bounded its event"),
         pytest.param(445, id="a repair said nothing of a column whose name was damaged"),
     ],
 )

@@ -105,10 +105,12 @@ class Stamper:
         Raises:
             ValueError: those bytes have not arrived, or were forgotten.
         """
-        first_after, first_before = self._bounds(start)
-        last_before = first_before if end <= self._chunks[0][0] else self._bounds(end - 1)[1]  # usually one chunk
+        first_after, last_before = self._bounds(start)
+        if end > self._chunks[0][0]:  # usually one chunk
+            last_before = self._bounds(end - 1)[1]
         on_wire = wire_us(end - start, self.baud)
-        latest = min(first_before, last_before - on_wire + _drift_us(on_wire))
+        # Nothing shows that the first byte belongs to the rest: noise may look like it, and the frame's own may be lost.
+        latest = last_before - on_wire + _drift_us(on_wire)
         earliest = first_after - host_us_max(self._way_us + on_wire)
         return min(earliest, latest), latest
 

@@ -211,3 +211,16 @@ def test_bytes_that_never_came_have_no_window():
     assert stamper.pending_since() is None
     with pytest.raises(ValueError, match="byte 1 of the stream"):
         stamper.window(1, 3)
+
+
+def test_noise_that_looks_like_the_first_byte_of_a_frame_does_not_bound_its_event():
+    """It came in by 1 ms; the frame lost its first byte, and the event was at 120 ms.
+
+    start byte |0|1                event 120    |........ 13 bytes ........| 150
+    """
+    stamper = Stamper(9600, 30_000, 0)
+    stamper.arrived(1, 0, 1_000)
+    stamper.arrived(13, 1_000, 150_000)
+    earliest_us, latest_us = stamper.window(0, 14)
+    assert earliest_us <= 120_000 <= latest_us
+    assert latest_us == 150_000 - wire_us(14, 9600) + 1
