@@ -209,6 +209,17 @@ def test_numbers_on_disk_beyond_the_limits_are_trimmed_after_a_start(monkeypatch
     assert [(boot, first) for _, boot, first, _ in ledger.landed_ranges()] == [(2, 0), (2, 5), (3, 0), (3, 5)]
 
 
+def test_numbers_of_a_message_of_which_some_have_landed_are_not_new():
+    """Readings of the future have a file of their own, which may fail after that of the others."""
+    ledger = Ledger()
+    assert ledger.admit("g", 0, [0, 1, 2, 3]) == [True] * 4
+    ledger.land([("g", 0, 0, 1)])
+    assert ledger.admit("g", 0, [0, 1, 2, 3, 4]) == [False] * 4 + [True]
+    ledger.land([("g", 0, 2, 4)])
+    assert ledger.reach("g", 0) == 4
+    assert ledger.admit("g", 0, [4]) == [False]
+
+
 class CountedList(list):
     """Counts comparisons' reads."""
 

@@ -103,6 +103,19 @@ def test_a_measure_must_hold():
     assert hot.advance(301) == [(300, 300, True)]
 
 
+def test_a_measure_between_its_thresholds_does_not_hold():
+    """It is beyond neither, so it ends the time of both."""
+    hot = threshold(hold_us=100)
+    hot.feed(0, 0, 0, {})
+    assert hot.advance(200) == [(100, 100, False)]
+    for at, value in ((210, 31), (290, 25), (320, 31)):
+        assert hot.feed(at, at, value, {}) == []
+    assert hot.advance(421) == [(420, 420, True)]
+    hot.feed(500, 500, 15, {})
+    hot.feed(550, 550, 25, {})
+    assert hot.advance(1000) == []
+
+
 def test_a_reading_beyond_that_may_be_older_than_one_against_it_does_not_count():
     """Overlapping stamps leave the order open; the next one that is certainly later counts."""
     hot = threshold()

@@ -417,3 +417,17 @@ def test_a_repair_after_a_killed_ingest_gives_the_next_number_to_nothing(tmp_pat
     assert land(again, 100).name == "part-00000004.parquet"  # the repair ended in order
     again.close()
     assert run(folder_of([path]))[0] == 0
+
+
+def test_what_a_repair_rescues_goes_to_the_newest_hour_of_the_landing(tmp_path):
+    """Though the clock was set back by hours since: jobs have left the hour that it shows."""
+    later_us = time.time_ns() // 1000 + 5 * HOUR_US
+    landing = Landing(tmp_path / "landing")
+    path = land(landing, 0, now_us=later_us)
+    landing.close()
+    data = bytearray(path.read_bytes())
+    data[data.rindex(b"vclock")] ^= 1
+    path.write_bytes(data)
+    assert run(folder_of([path]), "--repair")[0] == 0
+    [rescued] = path.parents[1].glob("hour=*/part-*.parquet")
+    assert (rescued.parent, rescued.name) == (path.parent, "part-00000002.parquet")
