@@ -100,3 +100,12 @@ def test_a_visit_begins_and_ends_once_and_its_length_fits():
     ):
         leave = LEAVES[0]._replace(attrs=json.dumps(FIRST | GONE | wrong))
         assert "does not fit to its enter" in broken([*ENTERS, leave, LEAVES[1]])[0]
+
+
+def test_a_damaged_frame_that_noise_has_mended_counts_as_read():
+    """A byte of noise stands in place of the one that was lost: the visit has a read more than was reported."""
+    leaves = [LEAVES[0]._replace(attrs=json.dumps(FIRST | GONE | {"reads": 4})), LEAVES[1]]
+    assert len(broken(ENTERS + leaves)) == 1
+    hurt = [Sighting(2100 * MS, "badge1", 9, "BA")]
+    landed, lives = Landed(READS + ENTERS + leaves, []), {"badge1": ALWAYS}
+    assert list(broken_visits([("hall", "gw-1")], SIGHTINGS, SIGHTINGS, landed, lives, (), {}, hurt)) == []

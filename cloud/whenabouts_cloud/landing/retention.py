@@ -5,6 +5,7 @@ them; it reads no health records. A local folder is renamed to a hidden name bef
 goes as a whole; what a kill leaves of it is deleted by the next run.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from whenabouts_cloud.durable import sync
@@ -12,22 +13,39 @@ from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, HEALTH, HOUR,
 from whenabouts_cloud.landing.sealing import unsealed
 from whenabouts_cloud.landing.store import Store
 
+DAMAGED = (
+    "is damaged, so which hours the ingest needs for a restart is not known; delete it: the ingest reads the files then"
+)
 GONE = ".gone-"  # prefix of the hidden name
+
+
+class UnknownNeedError(ValueError):
+    """The snapshot of a part's ledger is damaged, so nobody knows which hours its ingest needs; they stayed. deleted: the
+    hours of other parts.
+    """
+
+    def __init__(self, problems: Sequence[str], deleted: Sequence[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.deleted = list(deleted)
 
 
 def retain(landing: Store, now: datetime, days: int) -> list[str]:
     """Delete hours that ended more than so many days ago; returns their paths below the landing.
 
     Raises:
-        ValueError: the snapshot of a part's ledger is damaged, so nobody knows which hours its ingest needs; they stay.
+        UnknownNeedError: see there.
     """
     oldest = (now.astimezone(UTC) - timedelta(days=days, hours=1)).strftime("%Y-%m-%dT%H")
-    deleted = []
+    deleted, problems = list[str](), list[str]()
     for part in parts_of(landing):
         store = landing.at_folder(part)
         hours = {kind: [one.name for one in store.entries(kind)] for kind in (FRONTIER, AHEAD, DATA)}
         last = max((name for names in hours.values() for name in names if name.startswith(HOUR)), default="")
-        end = min(f"{HOUR}{oldest}", last, f"{HOUR}{_since(store)}")
+        since = _since(store)
+        if since is None:
+            problems.append(f"{'/'.join(filter(None, (part, SNAPSHOT)))} {DAMAGED}")
+            continue
+        end = min(f"{HOUR}{oldest}", last, f"{HOUR}{since}")
         ends = dict.fromkeys(hours, end) | {HEALTH: f"{HOUR}{oldest}"}
         hours[HEALTH] = [one.name for one in store.entries(HEALTH)]
         for kind, names in hours.items():
@@ -37,6 +55,8 @@ def retain(landing: Store, now: datetime, days: int) -> list[str]:
                 elif name.startswith(HOUR) and name < ends[kind]:
                     _delete(store, kind, name)
                     deleted.append("/".join(filter(None, (part, kind, name))))
+    if problems:
+        raise UnknownNeedError(problems, deleted)
     return deleted
 
 
@@ -49,14 +69,12 @@ def _delete(store: Store, kind: str, name: str) -> None:
     store.remove_folder(folder)
 
 
-def _since(store: Store) -> str:
-    """The hour from which on the ingest's ledger needs the files; without an ingest none."""
+def _since(store: Store) -> str | None:
+    """The hour from which on the ingest's ledger needs the files; without an ingest none of them. None: it is not known."""
     try:
-        return str(unsealed(store.read(SNAPSHOT))["since"])
+        since = unsealed(store.read(SNAPSHOT))["since"]
     except FileNotFoundError:
         return "" if any(one.name == "lock" for one in store.entries("_ingest")) else "~"
-    except (ValueError, KeyError) as error:
-        raise ValueError(
-            f"{SNAPSHOT}: it is damaged ({error}), so which hours the ingest needs for a restart is not known; delete it, "
-            "and the ingest reads the files instead"
-        ) from None
+    except (ValueError, KeyError):
+        return None
+    return since if isinstance(since, str) else None

@@ -146,7 +146,7 @@ class ReaderSession:
         if asked_us is not None and self.dialogue.in_order:
             whole = since_answered(whole, asked_us, self._latency_us)
         elif asked_us is not None:
-            whole = after_question(whole, asked_us)
+            whole = after_question(whole, self._stamper.begun_by(frame.start), asked_us)
         buffered = frame.kind == self._reader.buffered
         if buffered:
             whole = whole[0] - BUFFERED_US, whole[1]

@@ -43,13 +43,14 @@ def _drift_us(true_us: int) -> int:
     return -(-true_us * DRIFT_PPM // 1_000_000)
 
 
-def after_question(window: "tuple[int, int]", asked_us: "int | None") -> "tuple[int, int]":
-    """The window of an answer, if the question that it may belong to was sent at asked_us.
+def after_question(window: "tuple[int, int]", begun_us: int, asked_us: "int | None") -> "tuple[int, int]":
+    """The window of an answer of which the first byte had come by begun_us, if the question that it may belong to was sent
+    at asked_us.
 
     A frame that was recognised late because of damage before it may be older than the question open by then: such a
     question gives no bound.
     """
-    if asked_us is None or asked_us > window[1]:
+    if asked_us is None or asked_us > min(begun_us, window[1]):
         return window
     return max(window[0], asked_us), window[1]
 
@@ -105,14 +106,19 @@ class Stamper:
         Raises:
             ValueError: those bytes have not arrived, or were forgotten.
         """
-        first_after, last_before = self._bounds(start)
-        if end > self._chunks[0][0]:  # usually one chunk
-            last_before = self._bounds(end - 1)[1]
+        first_after, latest = self._bounds(start)
         on_wire = wire_us(end - start, self.baud)
-        # Nothing shows that the first byte belongs to the rest: noise may look like it, and the frame's own may be lost.
-        latest = last_before - on_wire + _drift_us(on_wire)
+        if self.baud:
+            # Nothing shows that the first byte belongs to the rest: noise may look like it, and the frame's own may be lost.
+            if end > self._chunks[0][0]:  # usually one chunk
+                latest = self._bounds(end - 1)[1]
+            latest -= on_wire - _drift_us(on_wire)
         earliest = first_after - host_us_max(self._way_us + on_wire)
         return min(earliest, latest), latest
+
+    def begun_by(self, start: int) -> int:
+        """By when the byte at this place of the stream had come."""
+        return self._bounds(start)[1]
 
     def cycle_started(self, start: int, end: int) -> None:
         """Take note that the frame at start..end announced the start of a search cycle."""

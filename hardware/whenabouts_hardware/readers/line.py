@@ -23,6 +23,7 @@ FORMS = ("auto", "json", "csv", "nmea", "text")
 LINE_BYTES_MAX = 1024  # with its end; a longer line becomes damaged frames of this size
 COLUMNS_MAX = 64
 LATENCY_US = 1_000_000
+BLANKS = b" \t\r\n\x0b\x0c\x1c\x1d\x1e\x1f"
 _LF, _CR = 0x0A, 0x0D
 
 
@@ -53,9 +54,10 @@ class LineDecoder(Decoder):
         self._midway = midway
 
     def _next(self, held: bytearray, at: int) -> int:
-        while at < len(held) and held[at] in b"\r\n":
+        """Blanks before a line are none of it: they may be noise, and would count as time on the wire."""
+        while at < len(held) and held[at] in BLANKS:
+            self._midway = self._midway and held[at] not in b"\r\n"
             at += 1
-            self._midway = False
         return at
 
     def _decode(self, held: bytearray, at: int, final: bool) -> "tuple[Frame | None, bool] | None":
@@ -80,7 +82,7 @@ class LineDecoder(Decoder):
 
     def _line(self, raw: bytes, start: int, midway: bool) -> Frame:
         try:
-            text = raw.decode().strip()
+            text = raw.decode().strip(BLANKS.decode())
         except UnicodeError:
             return Frame("damaged", {}, raw, start, "found bytes that are no UTF-8, expected text", BAD_BYTE)
         form = self._form_of(text)

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from support.edge.wire import Frame, arrivals, begins, reads
 from support.search import examples
-from whenabouts_edge.readers.stamp import CYCLE_SLIP_US, DRIFT_PPM, MAX_CHUNKS, Stamper, host_us_max, wire_us
+from whenabouts_edge.readers.stamp import (
+    CYCLE_SLIP_US,
+    DRIFT_PPM,
+    MAX_CHUNKS,
+    Stamper,
+    after_question,
+    host_us_max,
+    wire_us,
+)
 
 CYCLE_US = 1_000_000
 KEEPALIVE_BYTES, RECORD_BYTES = 7, 47
@@ -177,7 +185,8 @@ def test_two_lost_keepalives_in_a_row_are_not_guessed():
 
 @settings(max_examples=examples(100), deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(1, 3), st.integers(0, 50), st.integers(0, 50)), min_size=1, max_size=300), st.data()
+    st.lists(st.tuples(st.integers(1, 3), st.integers(0, 5000), st.integers(0, 50)), min_size=1, max_size=300),
+    st.data(),
 )
 def test_merged_chunks_only_widen(steps, data):
     """With more chunks than are kept a window contains the one that unlimited memory would give."""
@@ -192,7 +201,7 @@ def test_merged_chunks_only_widen(steps, data):
     end = data.draw(st.integers(start + 1, len(exact)))
     low, high = stamper.window(start, end)
     on_wire = wire_us(end - start, 9600)
-    want_high = min(exact[start][1], exact[end - 1][1] - on_wire - (-on_wire * DRIFT_PPM // 10**6))
+    want_high = exact[end - 1][1] - on_wire - (-on_wire * DRIFT_PPM // 10**6)
     want_low = min(exact[start][0] - host_us_max(20 + on_wire + 1), want_high)
     assert low <= want_low
     assert want_high <= high
@@ -224,3 +233,21 @@ def test_noise_that_looks_like_the_first_byte_of_a_frame_does_not_bound_its_even
     earliest_us, latest_us = stamper.window(0, 14)
     assert earliest_us <= 120_000 <= latest_us
     assert latest_us == 150_000 - wire_us(14, 9600) + 1
+
+
+def test_without_a_wire_the_first_byte_bounds_the_event():
+    """A connection of which messages have checksums has no noise; a message may come in pieces."""
+    stamper = Stamper(0, 30_000, 0)
+    stamper.arrived(1, 0, 1_000)
+    stamper.arrived(13, 1_000, 150_000)
+    assert stamper.window(0, 14)[1] == 1_000
+
+
+def test_a_frame_that_began_before_a_question_is_no_answer_to_it():
+    """Its last byte came after the question; its event, at 10 ms, may have been before."""
+    stamper = Stamper(9600, 30_000, 0)
+    stamper.arrived(7, 0, 20_000)
+    stamper.arrived(7, 20_000, 60_000)
+    window = stamper.window(0, 14)
+    assert after_question(window, stamper.begun_by(0), 30_000) == window
+    assert after_question(window, stamper.begun_by(0), 5_000) == (5_000, window[1])

@@ -11,7 +11,7 @@ from support.cloud.parts import Part
 from whenabouts_cloud.cli import main
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.landing import retention
-from whenabouts_cloud.landing.retention import retain
+from whenabouts_cloud.landing.retention import UnknownNeedError, retain
 from whenabouts_cloud.landing.sealing import sealed
 from whenabouts_cloud.landing.store import Store
 
@@ -61,21 +61,26 @@ def test_what_a_restart_of_the_ingest_reads_stays(tmp_path):
 
 
 def test_a_damaged_snapshot_does_not_say_what_may_go(tmp_path):
-    """A changed digit, and half a file: all stays, and the error says what to do."""
+    """A changed digit, half a file, another type: all of that ingest stays, and the error says what to do."""
+    part = tmp_path / "ingest=b"
     for day in ("01", "02", "03"):
-        land(tmp_path, [reading("g", 1, "s", "k", 1, 1)], hour=f"2026-11-{day}T00")
-    snapshot = tmp_path / "_ingest" / "ledger.json"
+        land(part, [reading("g", 1, "s", "k", 1, 1)], hour=f"2026-11-{day}T00")
+    snapshot = part / "_ingest" / "ledger.json"
     snapshot.parent.mkdir()
     sound = sealed({"upto": 1, "since": "2026-11-02T00", "ranges": []})
-    for damaged in (sound.replace(b"-02T", b"-03T"), sound[:20], b'{"upto": 1}'):
+    for damaged in (sound.replace(b"-02T", b"-03T"), sound[:20], b'{"upto": 1}', sealed({"since": 3})):
         snapshot.write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"_ingest/ledger.json: it is damaged .* delete it"):
+        with pytest.raises(UnknownNeedError, match=r"^ingest=b/_ingest/ledger.json is damaged, .* delete it"):
             retain(Store.at(tmp_path), NOW, 2)
-        shown = CliRunner().invoke(main, ["retain", "--landing", str(tmp_path), "--days", "2"])
-        assert (shown.exit_code, shown.output.count("it is damaged")) == (1, 1)
-    assert len(hours(tmp_path)) == 3
+    for folder in (tmp_path, tmp_path / "ingest=c"):
+        for day in ("01", "03"):
+            land(folder, [reading("g", 1, "s", "k", 1, 1)], hour=f"2026-11-{day}T00")
+    shown = CliRunner().invoke(main, ["retain", "--landing", str(tmp_path), "--days", "2", "--json"])
+    assert shown.exit_code == 1
+    assert json.loads(shown.stdout) == {"deleted": ["hour=2026-11-01T00", "ingest=c/hour=2026-11-01T00"]}
+    assert "ingest=b/_ingest/ledger.json is damaged" in shown.stderr
     snapshot.write_bytes(sound)
-    assert retain(Store.at(tmp_path), NOW, 2) == ["hour=2026-11-01T00"]
+    assert retain(Store.at(tmp_path), NOW, 2) == ["ingest=b/hour=2026-11-01T00"]
 
 
 def test_a_kill_leaves_no_half_of_an_hour_that_anybody_sees(tmp_path, monkeypatch):

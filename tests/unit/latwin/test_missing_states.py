@@ -112,6 +112,8 @@ def test_a_state_that_another_start_stored_under_the_same_number_is_no_repeat():
     job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")
     rows = [on(0, 0, 1, False), on(1, 0, 5, False, seq=5)]
     rest = [on(1, 1, 10, seq=0, boot=2), on(0, 1, 20), on(1, 2, 30, False, seq=1, boot=2), on(0, 2, 40, False)]
+    for one in rest[0], rest[2]:
+        one["attrs"] = json.dumps(json.loads(one["attrs"]) | {EARLIER: True})
     ends = [*watermark_of(g0=300), *watermark_of(boot=2, g1=300)]
     assert emitted(whole(job, rows + rest, ends)) == {(1, 1)}
     shard = LatwinShard(job)

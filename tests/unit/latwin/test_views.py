@@ -128,12 +128,22 @@ def test_a_state_with_a_long_stamp_in_the_next_view_may_have_ended_this_one_firs
     assert emitted(stepped(again, job, [new if first == "old" else old], watermark_of(g0=100, g1=100))) == found
 
 
-def test_a_clock_heartbeat_of_the_next_view_does_not_tell_when_that_began():
-    """Its state is missing: a full spool refused it."""
+@pytest.mark.parametrize(
+    "later",
+    [
+        on(1, 0, 190, None, view=8, seq=6, is_heartbeat=True),
+        on(1, 1, 190, False, view=8, seq=6),
+        on(1, 0, 190, False, view=8, seq=6) | {"t_min": -(1 << 62), "t_max": 1 << 62},
+    ],
+    ids=["heartbeat", "second state", "state without a time"],
+)
+def test_only_the_first_state_of_the_next_view_tells_when_that_began(later):
+    """It is missing, as a full spool refused it, or has no time."""
     job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="500 ms")
-    beat = on(1, 0, 190, None, view=8, seq=6, is_heartbeat=True)
     shard = LatwinShard(job)
-    assert stepped(shard, job, [on(0, 0, 20), on(1, 0, 5), beat], watermark_of(g0=100, g1=100)) == []
+    assert stepped(shard, job, [on(0, 0, 20), on(1, 0, 5), later], watermark_of(g0=100, g1=100)) == []
+    if later["t_min"] < 0:
+        return
     state = on(1, 0, 30, False, view=8, seq=5)
     assert emitted(stepped(shard, job, [state], watermark_of(g0=100, g1=100))) == {(0, 0)}
 

@@ -58,7 +58,9 @@ class Host:
             asked_us = self.dialogue.asked_us
             for sighting in self.facts.sightings(frame):
                 window = self.stamper.window(frame.start, frame.end)
-                self.stamped.append((sighting.key, *after_question(window, asked_us)))
+                self.stamped.append(
+                    (sighting.key, *after_question(window, self.stamper.begun_by(frame.start), asked_us))
+                )
             self.dialogue.heard(frame, self.now_us)
         self.stamper.forget(self.fed - len(self.decoder.pending))
 

@@ -9,7 +9,7 @@ import click
 
 from whenabouts_cloud.commands.options import place, seconds
 from whenabouts_cloud.landing.compaction import Done, compact
-from whenabouts_cloud.landing.retention import retain
+from whenabouts_cloud.landing.retention import UnknownNeedError, retain
 from whenabouts_cloud.landing.store import Store
 
 landing_uri = click.option("--landing", required=True, type=place(), help="Folder or URI of the landing.")
@@ -69,12 +69,15 @@ def retain_landing(landing: Store, days: int, as_json: bool) -> None:
     \b
     Example:  whenabouts-cloud retain --landing ./landing --days 400
     """
+    unknown = ""
     try:
         deleted = retain(landing, datetime.now(UTC), days)
     except OSError as error:
         raise click.ClickException(f"landing {landing.uri}: {error}; run it again to go on") from None
-    except ValueError as error:
-        raise click.ClickException(f"landing {landing.uri}: {error}") from None
+    except UnknownNeedError as error:
+        deleted, unknown = error.deleted, str(error)
     click.echo(
         json.dumps({"deleted": deleted}) if as_json else "\n".join([*deleted, f"{len(deleted)} folders deleted"])
     )
+    if unknown:
+        raise click.ClickException(f"landing {landing.uri}: {unknown}")

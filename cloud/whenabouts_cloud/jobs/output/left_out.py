@@ -9,7 +9,6 @@ query then ends and is started again without the damaged files. The list keeps a
 never read a number twice: a file that is repaired, or put back, gets a new one by `landing check --repair`.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,6 +18,7 @@ from whenabouts_cloud.landing.files import LEFT_OUT_DIR, DamagedFileError, check
 from whenabouts_cloud.landing.history import Piece, everything, readings_of
 from whenabouts_cloud.landing.layout import FRONTIER, PART
 from whenabouts_cloud.landing.scan import frontiers_in
+from whenabouts_cloud.landing.sealing import sealed, unsealed
 from whenabouts_cloud.landing.store import Store
 
 LEFT_OUT = "_left_out.json"
@@ -44,10 +44,10 @@ class LeftOut:
     out: Store
 
     def names(self) -> list[str]:
-        """Paths of the files below the landing."""
+        """Paths of the files below the landing. Those of a list that is damaged itself are found anew when they are read."""
         try:
-            return [str(name) for name in json.loads(self.out.read(LEFT_OUT))]
-        except FileNotFoundError:
+            return [str(name) for name in unsealed(self.out.read(LEFT_OUT))["files"]]
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
             return []
 
     def check(self, new: Iterable[Piece], whole: bool = False) -> None:
@@ -59,7 +59,7 @@ class LeftOut:
         known = self.names()
         problems = damaged(self.landing, [one for one in new if one.path not in known], whole)
         if problems:
-            self.out.write(LEFT_OUT, json.dumps([*known, *problems]).encode())
+            self.out.write(LEFT_OUT, sealed({"files": [*known, *problems]}))
             note_left_out(self.landing, problems)
             raise DamagedInputError(problems)
 

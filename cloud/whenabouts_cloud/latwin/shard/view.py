@@ -52,11 +52,11 @@ class View:
         self._following = [0] * n
         self._taken: list[list[int]] = [[-1, -1] for _ in range(n)]  # boot and seq of the latest that was processed
         self._given_up: list[list[list[int]]] = [[] for _ in range(n)]  # the latest gaps: first and last state
-        # Boot and seq of the first report, when it began at the earliest, its hi; boot and seq of the last, 1 if that is of
-        # an earlier start.
+        # Boot and seq of the first report, when its view began at the earliest, its hi; boot and seq of the last, 1 if that
+        # is of an earlier start.
         self._ends: list[list[int]] = [[] for _ in range(n)]
         self._left_us = [FURTHEST_US] * n  # the least hi of reports in later views
-        # Boot and seq of the first report in later views, and when it began at the earliest.
+        # Boot and seq of the first report in later views, and when that view began at the earliest.
         self._next: list[list[int]] = [[FURTHEST_US, 0, FURTHEST_US] for _ in range(n)]
         self._now_us = NEVER_US
         self._early: dict[Occurrence, None] = {}
@@ -99,7 +99,7 @@ class View:
                 other._leaves(report.slot, ends[:4])
 
     def _leaves(self, slot: int, report: list[int]) -> None:
-        """Notes a report of a gateway in a later view: boot, seq, when it began at the earliest, hi."""
+        """Notes a report of a gateway in a later view: boot, seq, when that view began at the earliest, hi."""
         self._left_us[slot] = min(self._left_us[slot], report[3])
         self._next[slot] = min(self._next[slot], report[:3])
 
@@ -320,10 +320,8 @@ class View:
 
 
 def _since_us(report: Report) -> int:
-    """When a state began at the earliest; a clock heartbeat says nothing of when its state began."""
-    if report.is_heartbeat:
-        return NEVER_US
-    return report.lo if report.timed else FURTHEST_US
+    """When its gateway began this view at the earliest. Only the first state of the view, with a time, tells it."""
+    return report.lo if report.number == 0 and not report.is_heartbeat else NEVER_US
 
 
 class _EarliestPending:

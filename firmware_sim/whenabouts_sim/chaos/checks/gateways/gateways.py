@@ -80,6 +80,7 @@ def broken_gateways(
     shut = {reader: shut_spans(line.history) for reader, line in lines}
     damaged = {(reader, one.number) for reader, line in lines for one in line.damaged}
     seen = [one for one in schedule.sightings if (one.reader, one.number) not in damaged]
+    hurt = [one for one in schedule.sightings if (one.reader, one.number) in damaged]
     missed = {(reader, one.number) for reader, line in lines for one in line.lost - line.damaged}
     hidden = [one for one in schedule.sightings if (one.reader, one.number) in missed]
     plans, grouped = schedule.gateways, [(one.site, one.name) for one in schedule.gateways if one.group]
@@ -105,6 +106,6 @@ def broken_gateways(
         ("states", broken_states(grouped, reported, landed, rotten)),
         ("states", broken_further_states(plans, reported, landed, rotten, schedule.seed)),
         ("states", broken_lasting(whole, reported, hidden, landed, heard.heartbeats)),
-        ("visits", broken_visits(grouped, seen, reported, landed, lives, rotten, shut)),
+        ("visits", broken_visits(grouped, seen, reported, landed, lives, rotten, shut, hurt)),
     ):
         yield from (Broken(law, text) for text in texts)

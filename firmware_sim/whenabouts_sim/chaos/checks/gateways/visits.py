@@ -32,24 +32,27 @@ def broken_visits(
     lives: Mapping[str, Spans],
     rotten: Collection[tuple[str, ...]],
     shut: Mapping[str, Spans] = {},
+    damaged: Sequence[Sighting] = (),
 ) -> Iterator[str]:
     """Visits that did not happen, and those that are missing. gateways: site and name, each with a badge on a reader of its
     own. seen: of which whole bytes went to a port; reported: of which they arrived. lives: by reader, when its agent surely
     could store. rotten: gateways that may have forgotten what they sent. shut: by reader, when its port was not open, so
-    that silence said nothing.
+    that silence said nothing. damaged: of which bytes were damaged, which noise may have mended.
     """
     for site, gateway in gateways:
         reader, stream = badge_of(gateway), presence_stream(badge_of(gateway))
         times = sorted(EPOCH_US + one.true_us for one in reported if one.reader == reader)
-        ends = ends_of(sorted(EPOCH_US + one.true_us for one in seen if one.reader == reader))
+        hurt = [EPOCH_US + one.true_us for one in damaged if one.reader == reader]
+        whole = [EPOCH_US + one.true_us for one in seen if one.reader == reader]
+        possible, ends = sorted([*times, *hurt]), ends_of(sorted(whole)) + ends_of(sorted([*whole, *hurt]))
         told = [one for one in landed.readings if one.stream == stream]
         reads = [one for one in landed.readings if one.stream == f"{reader}/tags"]
         visits = [one for one in told if one.kind != "gap"]
         for one in visits:
-            yield from _false(one, times, ends)
+            yield from _false(one, possible, ends)
         if (site, gateway) not in rotten:
             is_whole = len(visits) == len(told)  # else a gap reading counts what the spool refused
-            yield from _unordered(visits, times, is_whole)
+            yield from _unordered(visits, possible, is_whole)
             if is_whole and not any(one.kind == "gap" for one in reads):  # the stamps of those reads are not known
                 yield from _missing(stream, pauses(times, reads, shut.get(reader, ())), visits, lives[reader])
 
