@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from random import Random
 
 from whenabouts_protocol.group_state import attrs_of
 from whenabouts_sim.chaos.checks.gateways.further_states import broken_further_states
@@ -11,6 +12,7 @@ from whenabouts_sim.chaos.parts.landing_files import FileId
 from whenabouts_sim.chaos.parts.state_form import Stays, Warm
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
 from whenabouts_sim.chaos.schedule.schedule import draw
+from whenabouts_sim.chaos.schedule.state_forms import with_further_states
 from whenabouts_sim.chaos.schedule_run import run
 from whenabouts_sim.readers.line import temperature
 from whenabouts_sim.world.clocks import EPOCH_US
@@ -104,6 +106,16 @@ def test_what_a_sensor_measures_is_beyond_a_threshold_for_long_enough():
 def test_a_gateway_that_may_have_forgotten_states_is_not_judged():
     away = state(1, 100, 200, stays=False)
     assert broken(away, state(2, 1990, 2010, stays=True), rotten={("hall", "gw-1")}) == []
+
+
+def test_only_gateways_of_a_group_have_further_values_and_measures_are_of_sensors():
+    assert with_further_states(Random(1), (replace(PLAN, group=()),)) == (replace(PLAN, group=()),)
+    found = [with_further_states(Random(seed), (PLAN,))[0].further for seed in range(40)]
+    assert {type(form) for forms in found for form in forms} == {Stays, Warm}
+    assert () in found
+    plain = replace(PLAN, has_sensors=False)
+    found = [with_further_states(Random(seed), (plain,))[0].further for seed in range(40)]
+    assert {type(form) for forms in found for form in forms} == {Stays}
 
 
 def test_schedules_have_further_values_of_both_kinds():

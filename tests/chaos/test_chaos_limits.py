@@ -17,10 +17,12 @@ def empty_spool():
     return database
 
 
-def agent(on_way=0, unlanded=0, spool=0, waiting=0, readings=0, room=MAX_WAITING, gap_open=False):
+def agent(on_way=0, unlanded=0, refused=(), spool=0, waiting=0, readings=0, room=MAX_WAITING, gap_open=False):
     state = SimpleNamespace(readings=readings, payload_bytes=spool)
     outbox = SimpleNamespace(
-        _on_way={n: n % 2 == 1 for n in range(2 * on_way)}, _unlanded=dict.fromkeys(range(unlanded))
+        _on_way={n: n % 2 == 1 for n in range(2 * on_way)},
+        _unlanded=dict.fromkeys(range(unlanded)),
+        _refused={*refused},
     )
     return SimpleNamespace(
         _delivery=SimpleNamespace(uplink=SimpleNamespace(outbox=outbox)),
@@ -37,6 +39,12 @@ def test_each_queue_has_its_limit():
         [text] = over_limits("gw", agent(**{**at, name: limit + 1}))
         assert f"gw has {limit + 1} " in text
         assert f"its limit is {limit}" in text
+
+
+def test_a_refused_message_that_has_landed_keeps_no_place():
+    assert list(over_limits("gw", agent(unlanded=2, refused=[1]))) == []
+    [text] = over_limits("gw", agent(unlanded=2, refused=[1, 2]))
+    assert text == "gw has 1 refused messages that have landed and keep their place, its limit is 0"
 
 
 def test_at_the_end_nothing_is_left():

@@ -111,10 +111,8 @@ def _compactions(chance: Random, ingests: Sequence[str]) -> Iterator[Fault]:
         at_us = HOUR_US + chance.randint(0, 2000) * 1000
         is_unread = chance.random() < PART_UNREAD
         if is_unread:
-            killed_us, until_us = (
-                chance.randint(HOUR_US // 3, HOUR_US),
-                at_us + chance.choice((500_000, AWAY_US)),
-            )
+            killed_us = chance.randint(HOUR_US // 3, HOUR_US)
+            until_us = at_us + chance.choice((500_000, AWAY_US))
             yield Fault("kill_at_write", killed_us, until_us - killed_us, JOBS, chance.choice((1, 3, 3, 10)))
         else:
             yield from (Fault("landing_rot", at_us - 1000) for _ in range(chance.choice((0, 0, 2))))
