@@ -129,6 +129,14 @@ def test_only_the_first_line_after_opening_is_in_doubt():
     assert [f.ok for f in frames("line", b"x" * 1500 + b"\nok\n")] == [False, False, True]
 
 
+@pytest.mark.parametrize("blanks", [b" ", b"\t  ", b"\x0b", b"\x0c\x1c\x1f"])
+def test_blanks_before_a_line_are_none_of_its_bytes(blanks):
+    """They may be noise; as time on the wire they would end the stamp before the event. A line is in doubt as before."""
+    [frame] = frames("line", blanks + b'{"t": 1}\n')
+    assert (frame.start, frame.raw) == (len(blanks), b'{"t": 1}\n')
+    assert [f.ok for f in frames("line", blanks + b"3.5,1\n", columns=("t", "n"), midway=True)] == [False]
+
+
 def test_what_is_observed_is_what_the_operator_named():
     """A key, a value, and the rest as attributes; a line without the named field observes nothing."""
     [frame] = frames("line", b'{"probe": 7, "t": 21.5, "ok": true}\n')

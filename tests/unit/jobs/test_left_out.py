@@ -32,6 +32,23 @@ def test_a_file_that_is_gone_is_found_once_and_stays_on_the_list(query):
     query.check(files)
 
 
+def test_a_list_in_which_a_bit_has_changed_leaves_out_no_other_file(query):
+    """It would name the sound one. The damaged file is found anew when it is read."""
+    paths = [land(query.landing.local, [reading("g", n, "s", "k", EPOCH_US, EPOCH_US)], n) for n in range(2)]
+    damaged, sound = (path.relative_to(query.landing.local).as_posix() for path in paths)
+    paths[0].write_bytes(b"")
+    with pytest.raises(DamagedInputError):
+        query.check(everything(query.landing))
+    [written] = query.out.local.glob("*.json")
+    whole = written.read_bytes()
+    for content in (whole.replace(damaged.encode(), sound.encode()), whole[:9], b"\xff"):
+        written.write_bytes(content)
+        assert query.names() == []
+        with pytest.raises(DamagedInputError):
+            query.check(everything(query.landing))
+        assert query.names() == [damaged]
+
+
 def test_a_landing_that_cannot_be_written_is_no_fault(query):
     """The note for the check of the landing is a help only."""
     path = land(query.landing.local, [reading("g", 0, "s", "k", EPOCH_US, EPOCH_US)], 0)
