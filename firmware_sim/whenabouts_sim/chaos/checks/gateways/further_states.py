@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from whenabouts_protocol.group_state import HEARTBEAT, KIND, PROCESS, VIEW
+from whenabouts_sim.chaos.checks.gateways.states import states_of
 from whenabouts_sim.chaos.checks.gateways.visits import pauses
 from whenabouts_sim.chaos.checks.landed import Landed, LandedReading
 from whenabouts_sim.chaos.parts.gateway_part import GatewayPlan, badge_key, badge_of
-from whenabouts_sim.chaos.parts.job_rules import STATE, state_stream
+from whenabouts_sim.chaos.parts.job_rules import STATE
 from whenabouts_sim.chaos.parts.state_form import Stays, Warm
 from whenabouts_sim.readers.line import temperature
 from whenabouts_sim.world.clocks import EPOCH_US
@@ -173,10 +173,6 @@ def _reads(reported: Iterable[Sighting], reader: str, key: str, stamps: Sequence
 
 def _states_of(landed: Landed, plan: GatewayPlan) -> Iterator[_State]:
     names = {STATE, *(form.name for form in plan.further)}
-    for one in landed.readings:
-        is_own = (one.site, one.gateway) == (plan.site, plan.name)
-        if is_own and one.kind == KIND and one.stream == state_stream(plan.name):
-            attrs = json.loads(one.attrs or "{}")
-            if not attrs.get(HEARTBEAT):
-                values = {name: attrs[name] for name in names & attrs.keys()}
-                yield _State(attrs[VIEW], (one.vclock or ())[attrs[PROCESS]], one, values)
+    for view, number, one, _ in states_of(landed, plan.site, plan.name):
+        attrs = json.loads(one.attrs or "{}")
+        yield _State(view, number, one, {name: attrs[name] for name in names & attrs.keys()})
