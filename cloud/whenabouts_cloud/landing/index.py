@@ -3,7 +3,8 @@
 The files of an ingest are numbered without a gap, so the next one is looked for by name: that costs some microseconds,
 however many files there are. Only where that finds nothing are folders listed whose content has changed: hours from the
 reader's own on, in a local folder by the time of the last change, in an object store every RELIST_S. Frontiers are listed
-before readings, so whatever a frontier in a listing covers is in that listing.
+before readings. While folders are listed one after the other files appear; if the numbers of a listing have a gap, it is
+repeated, and then has every file up to the last number. So whatever a frontier in a listing covers is in that listing.
 
 Files that no ingest has numbered are read in the order of their times of modification, and their names: the program that
 writes them must let them appear in that order, and not in hours that the ingest has left. Cost: a listing of their folder
@@ -139,6 +140,17 @@ class PartIndex:
 
     def _listed(self, position: Position, found: list[LandedFile]) -> list[LandedFile]:
         """What lies after a position in folders that have changed, with what has been found before."""
+        files = self._listed_once(position, found)
+        numbers = [one.numbers for one in files if one.numbers]
+        if not _has_gap(position, numbers):
+            return files
+        # Files of these numbers may have appeared in folders that had been listed already. They are there now, or never.
+        self._hours_s = -RELIST_S
+        again = self._listed_once(position, [])
+        numbered = [one for one in again if one.numbers and one.numbers.first <= numbers[-1].last]
+        return numbered + [one for one in files if not one.numbers]
+
+    def _listed_once(self, position: Position, found: list[LandedFile]) -> list[LandedFile]:
         self._listed_s = self._monotonic_s()
         self._find_hours()
         # A file without a number may appear in any hour.
@@ -211,6 +223,16 @@ class PartIndex:
 def is_settled(changed_ns: int | None) -> TypeGuard[int]:
     """True if a local folder that has changed then gets another time when it changes again."""
     return changed_ns is not None and time.time_ns() - changed_ns > SETTLED_NS
+
+
+def _has_gap(position: Position, numbers: Iterable[Numbers]) -> bool:
+    """True if numbers after a position are missing: files that were moved away, or that the listing has not seen."""
+    last = max(position.number, 0)  # the first number of an ingest is 1
+    for one in numbers:
+        if one.first > last + 1:
+            return True
+        last = max(last, one.last)
+    return False
 
 
 def _folder(kind: str, hour: str) -> str:
