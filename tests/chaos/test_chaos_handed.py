@@ -7,11 +7,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.landed_readings import landed
+from whenabouts_cloud.landing.history import Piece
+from whenabouts_cloud.landing.layout import DATA
 from whenabouts_sim.chaos.checks.landed import Landed
 from whenabouts_sim.chaos.checks.landing.places import passed_over
 from whenabouts_sim.chaos.checks.rules.handed import broken_handed
 from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, TOGETHER, rule
-from whenabouts_sim.chaos.parts.landing_files import FileId, written_between
+from whenabouts_sim.chaos.parts.landing_files import FileId, written
 from whenabouts_sim.chaos.parts.rule_form import Form
 
 WIDE_US = 10_000_000  # no pair can hold a stamp so long
@@ -68,10 +70,14 @@ def file(landing, number, rows=1, written_ns=5):
     return path
 
 
+def piece(number):
+    return Piece(f"{HOUR}/part-{number:08d}.parquet", DATA, HOUR, number - 1, number, False)
+
+
 def test_a_file_that_comes_after_a_later_one_was_read_is_passed_over(tmp_path):
     """Unless it is empty, damaged, or merged."""
     file(tmp_path, 2)
-    read = written_between(tmp_path, {}, {"": 2})
+    read = written(tmp_path, [piece(2)])
     assert read == {FileId(0, 2): 5}
     assert list(passed_over(tmp_path, read, {})) == []
     late = file(tmp_path, 1)
@@ -93,8 +99,16 @@ def test_a_file_that_was_merged_and_comes_back_after_a_power_cut_is_not_passed_o
 
 def test_a_second_file_with_a_number_that_was_read_is_passed_over(tmp_path):
     file(tmp_path, 1)
-    read = written_between(tmp_path, {}, {"": 1})
+    read = written(tmp_path, [piece(1)])
     file(tmp_path, 1, written_ns=6)
     [text] = passed_over(tmp_path, read, {})
     assert text == f"it passed over {HOUR}/part-00000001.parquet, and had read another file with its number"
-    assert written_between(tmp_path, {"": 1}, {"": 2}) == {}
+
+
+def test_who_reads_a_merged_file_reads_the_files_that_it_holds(tmp_path):
+    part = tmp_path / "ingest=a"
+    file(part, 2)
+    file(part, 3)
+    merged = file(part, 4).rename(part / HOUR / "part-00000001-00000002.parquet")
+    path = merged.relative_to(tmp_path).as_posix()
+    assert written(tmp_path, [Piece(path, DATA, HOUR, 0, 2, True)]) == {FileId(0, 2, "ingest=a"): 5}

@@ -1,8 +1,8 @@
 """A simulated job: the product's queries on simulated micro-batches."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -13,13 +13,15 @@ from whenabouts_cloud.jobs.output.output_place import Output
 from whenabouts_cloud.jobs.output.sink import claim
 from whenabouts_cloud.jobs.streaming import start_query
 from whenabouts_cloud.jobs.work import QueryOptions
+from whenabouts_cloud.landing.layout import FRONTIER
 from whenabouts_cloud.landing.store import Entry, Store
 from whenabouts_cloud.rules.model import Rule
+from whenabouts_cloud.spark.landing_source import Pieces
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
 from whenabouts_sim.chaos.machine.process import Machine, Process
 from whenabouts_sim.chaos.machine.running import running
 from whenabouts_sim.chaos.parts.job_rules import engine_of
-from whenabouts_sim.chaos.parts.landing_files import Ends, FileId, ends_of, written_between
+from whenabouts_sim.chaos.parts.landing_files import Ends, FileId, ends_of, written
 from whenabouts_sim.chaos.parts.micro_batches import Query, Spark
 from whenabouts_sim.chaos.parts.part import Part
 from whenabouts_sim.chaos.parts.true_reads import watched
@@ -28,7 +30,8 @@ from whenabouts_sim.chaos.parts.true_reads import watched
 class Job(Part):
     """A job. ends: how far each of its queries has read the landing. counts: by rule what its shards said, with the number
     of the micro-batch. read: by rule the files that it has read, with the times at which they were written.
-    meanwhile: called after it has listed a folder of the landing: others may write between two listings. misread: is told
+    meanwhile: called after it has listed a folder of the landing, and before it looks whether one of watermarks has changed:
+    others may write between two looks. misread: is told
     what it has read of a damaged file and was never written. at_commit: called once, before a micro-batch of which results
     were published is committed.
     """
@@ -66,15 +69,22 @@ class Job(Part):
             self.ends = [ends_of(query.end) for query in queries]
             await asyncio.sleep(self._trigger_s)
 
-    def _interrupted(self) -> AbstractContextManager[object]:
+    @contextmanager
+    def _interrupted(self) -> Iterator[None]:
+        def changed_ns(store: Store, path: str) -> int | None:
+            if path.startswith(f"{FRONTIER}/") and running() is self.process:
+                self._meanwhile()
+            return look(store, path)
+
         def entries(store: Store, folder: str = "") -> list[Entry]:
             found = list_entries(store, folder)
             if running() is self.process:
                 self._meanwhile()
             return found
 
-        list_entries = Store.entries
-        return patch.object(Store, "entries", entries)
+        list_entries, look = Store.entries, Store.changed_ns
+        with patch.object(Store, "entries", entries), patch.object(Store, "changed_ns", changed_ns):
+            yield
 
     def _stop(self) -> None:
         """Spark ends its queries as a kill does."""
@@ -92,8 +102,9 @@ class Job(Part):
                 happens, self.at_commit = self.at_commit, None
                 happens()
 
-        def reads(start: dict[str, Any], end: dict[str, Any]) -> None:
-            self.read[rule.name] |= written_between(self._landing, ends_of(start), ends_of(end))
+        def reads(partitions: Sequence[Any]) -> None:
+            pieces = (piece for one in partitions if isinstance(one, Pieces) for piece in one.pieces)
+            self.read[rule.name] |= written(self._landing, pieces)
 
         query: Query = start_query(engine_of(rule), {0: rule}, Spark(), options, report)  # type: ignore[arg-type, assignment]
         query.reads = reads

@@ -1,14 +1,17 @@
 """Files of a landing, and how far somebody has read it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from whenabouts_cloud.landing.files import data_files
-from whenabouts_cloud.landing.layout import FRONTIER, numbers_of
+from whenabouts_cloud.landing.history import Piece
+from whenabouts_cloud.landing.layout import FRONTIER, Numbers, numbers_of
 
 Ends = Mapping[str, int]
 """The number of the last file that was read of each part of a landing."""
+
+NONE = Numbers(0, -1)  # that a file holds which no ingest has written
 
 
 class FileId(NamedTuple):
@@ -28,14 +31,17 @@ def ends_of(offset: Mapping[str, Any]) -> Ends:
     return {part.removeprefix("."): place["number"] for part, place in offset.items()}
 
 
-def written_between(landing: Path, start: Ends, end: Ends) -> dict[FileId, int]:
-    """When each file of readings was written that follows the first end and not the second, and is not merged: ns."""
+def written(landing: Path, pieces: Iterable[Piece]) -> dict[FileId, int]:
+    """When each of these files of readings was written, ns; of a merged one those that it holds and that are still there."""
     found = dict[FileId, int]()
-    for part, last in end.items():
-        for path in data_files(landing / part):
-            numbers = numbers_of(path.name)
-            if numbers is not None and start.get(part, 0) < numbers.last <= last and numbers.first == numbers.last:
-                found[FileId(0, numbers.last, part)] = path.stat().st_mtime_ns
+    for piece in pieces:
+        path = landing / piece.path
+        held = numbers_of(path.name) or NONE
+        for one in path.parent.glob("part-*.parquet" if piece.merged else path.name):
+            numbers = numbers_of(one.name)
+            if numbers and numbers.first == numbers.last and held.first <= numbers.last <= held.last:
+                part = path.parents[1].relative_to(landing).as_posix().removeprefix(".")
+                found[FileId(0, numbers.last, part)] = one.stat().st_mtime_ns
     return found
 
 

@@ -11,7 +11,7 @@ the same offsets and the state before it. The product's own `start_query` runs o
 import json
 import os
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -86,7 +86,7 @@ class Query:
         self._checkpoint: Path
         self._next = 0
         self._end: dict[str, Any] = {}
-        self.reads: Callable[[dict[str, Any], dict[str, Any]], None] = lambda start, end: None  # told what it reads now
+        self.reads: Callable[[Sequence[Any]], None] = lambda partitions: None  # told what it reads now
 
     def foreachBatch(self, publish: Callable[[Any, int], None]) -> "Query":
         self._publish = publish
@@ -138,8 +138,9 @@ class Query:
     def _computed(self, batch: int, start: dict[str, Any], end: dict[str, Any]) -> list[tuple[bytes]]:
         """The rows that the tasks return; their state is on the disk."""
         groups: dict[int, list[tuple[str, bytes]]] = {}
-        self.reads(start, end)
-        for partition in self._reader.partitions(start, end):
+        partitions = self._reader.partitions(start, end)
+        self.reads(partitions)
+        for partition in partitions:
             try:
                 read = list(self._reader.read(partition))
             except DamagedFileError as error:  # Spark reports an error of a task as text

@@ -20,6 +20,7 @@ PART_SENSORS, PART_SENSORS_GROUPED = 0.15, 0.5  # of schedules: with sensors in 
 PART_DAMAGED = 0.1  # of gateways: with bytes that are damaged on the wire
 GAP_BYTES = 100  # more than a gap reading needs in a message
 PART_WITHOUT_UTC = 0.1  # of schedules: with a gateway that starts several times while it does not know UTC
+PART_LONG_START = 0.4  # of those: with a start so long that all it reads must be stored, between two others
 PART_SLOW_CLOCKS, SLOW_CLOCK_S = 0.06, 3.0  # of schedules: with an answer each so many seconds
 PART_SMALL, PART_SMALL_GROUPED = 0.15, 0.25  # of gateways: with a spool that has room for a few messages
 
@@ -174,10 +175,16 @@ def without_utc(
         chance.randint(active_us // 2, active_us),
     )
     bound_us = chosen.clock.known[0][2]
+    is_long = chance.random() < PART_LONG_START
+    if is_long:
+        first_us = chance.randint(800, 1300) * 1000
+        last_us = first_us + chance.randint(2500, 3200) * 1000
+        since_us, known_us = 0, last_us + chance.randint(400, 1500) * 1000
     before = ((chance.choice((-10 * SECOND_US, since_us // 2)), since_us, bound_us),) if since_us else ()
     clock = replace(chosen.clock, known=(*before, (known_us, 1 << 60, bound_us)))
     begin_us = max(since_us, SECOND_US // 2)
     times = sorted(chance.randint(begin_us, max(begin_us, known_us)) for _ in range(chance.choice((2, 3))))
+    times = [first_us, last_us] if is_long else times
     restarts = (
         Fault(
             chance.choice(("kill", "power_cut", "end")),

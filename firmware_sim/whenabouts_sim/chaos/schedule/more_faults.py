@@ -12,6 +12,7 @@ PART_OUTAGE = 0.3  # of schedules in which a badge lies long enough
 PART_HIDDEN = 0.4  # of schedules with badges
 PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED, PART_SET_BACK = 0.15, 0.2, 0.15, 0.1  # of schedules
 PART_NAMES_LOST = 0.25  # of schedules
+PART_TWO_UNSYNCED = 0.1  # of schedules
 PART_COMMITS_LOST = 0.15  # of schedules
 PART_TORN = 0.3  # of schedules with a liar
 PART_FORGOTTEN = 0.06  # of schedules
@@ -33,6 +34,7 @@ def more_faults(seed: int, hosts: Sequence[str], ingests: Sequence[str], active_
     yield from _set_back(_server_clock(seed), ingests, active_us)
     yield from _unsynced(Random(f"syncs/{seed}"), active_us)
     yield from _names_lost(Random(f"names lost/{seed}"), active_us)
+    yield from _two_unsynced(Random(f"two unsynced/{seed}"), active_us)
     yield from _commits_lost(Random(f"commits/{seed}"), active_us)
     yield from _forgotten(Random(f"forgotten/{seed}"), hosts, active_us)
 
@@ -155,6 +157,18 @@ def _names_lost(chance: Random, active_us: int) -> Iterator[Fault]:
             at_us, length_us = chance.randint(0, active_us), chance.randint(1000, 2500) * 1000
             cut_us, count = at_us + chance.randint(length_us // 2, length_us), chance.choice((0, 0, 1, 2))
         yield Fault("kill_at_sync", at_us, length_us, CLOUD, count)
+        yield Fault("power_cut", cut_us, 100_000, CLOUD)
+
+
+def _two_unsynced(chance: Random, active_us: int) -> Iterator[Fault]:
+    """A file whose folder cannot be synced; the ingest tries again after a second, and is killed before it syncs the folder.
+    Jobs read what they see, then the power is cut.
+    """
+    if chance.random() < PART_TWO_UNSYNCED:
+        at_us = chance.randint(SECOND_US // 2, active_us)
+        killed_us, cut_us = at_us + chance.randint(300, 900) * 1000, at_us + chance.randint(1800, 3500) * 1000
+        yield Fault("sync_fails", at_us, 100_000, CLOUD)
+        yield Fault("kill_at_sync", killed_us, 4 * SECOND_US, CLOUD, chance.choice((0, 0, 0, 1)))
         yield Fault("power_cut", cut_us, 100_000, CLOUD)
 
 

@@ -83,7 +83,7 @@ class Schedule:
     for the usual number, which no schedule reaches. snapshot_every: files between snapshots of an ingest's ledger,
     most_in_batch: readings of a message, message_bytes: its length, most_waiting: readings between ports and spool,
     few_rows: results of a task that are merged with those of others; 0 in the same way. lying_member: the site of a member
-    of the group that lies, "" if there is none. interrupts: part of the listings of a folder by a job after which ingests
+    of the group that lies, "" if there is none. interrupts: part of the looks of a job at a folder between which ingests
     write at once. undated_us: how long readings wait for UTC, most_undated: how many do, frontier_us: how
     often ingests write watermarks, clock_s: how often agents ask for UTC; 0 in the same way.
     """

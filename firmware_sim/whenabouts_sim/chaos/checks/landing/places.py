@@ -37,7 +37,13 @@ def passed_over(landing: Path, read: Mapping[FileId, int], rotten: Container[Pat
         last = max((file.number for file in read if file.part == part), default=0)
         for path in visible(data_files(landing / part)):  # a power cut may bring back what was merged and deleted
             numbers = numbers_of(path.name)
-            if numbers is None or numbers.first < numbers.last or numbers.last > last or path in rotten:
+            if (
+                numbers is None
+                or numbers.first < numbers.last
+                or numbers.last > last
+                or path in rotten
+                or AHEAD in path.parts
+            ):
                 continue
             written_ns = read.get(FileId(0, numbers.last, part))
             if written_ns != path.stat().st_mtime_ns and pq.read_metadata(path).num_rows:
