@@ -56,7 +56,9 @@ class Report:
 
 
 def check(landing: Path, advance: Callable[[int], None] = lambda _: None) -> Report:
-    """Read all of a landing; `advance` is told of each file. An ingest may write to it meanwhile."""
+    """Read all of a landing; `advance` is told of each file. An ingest may write to it meanwhile, and merging may delete what
+    it has merged: that is not checked.
+    """
     report = Report()
     snapshot = _snapshot(landing, report)
     files = list(data_files(landing))
@@ -79,9 +81,10 @@ def check(landing: Path, advance: Callable[[int], None] = lambda _: None) -> Rep
                 empty.add(file)
             report.readings += footer.rows
         except DamagedFileError as error:
-            damaged[file] = str(error)
+            if file.exists():
+                damaged[file] = str(error)
         advance(1)
-    report.files = len(files)
+    report.files = len(whole) + len(damaged)
     held = [one for ranges in (*whole.values(), *misplaced.values()) for one in ranges]
     for file, problem in damaged.items():
         name = file.relative_to(landing).as_posix()

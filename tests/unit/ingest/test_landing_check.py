@@ -364,6 +364,24 @@ def test_a_line_of_dead_letters_that_a_crash_left_incomplete_is_no_damage(four):
     assert found["file"] == "_dead/letters-0001.jsonl"
 
 
+def test_a_file_that_is_merged_and_deleted_during_a_check_is_not_damaged(four, monkeypatch):
+    def merged_first(store, name):
+        for _ in range(2):  # the second run deletes what the first has merged
+            compact(Store.at(folder), time.time_ns() + 10**9, 0)
+        return check_file(store, name)
+
+    folder = folder_of(four)
+    landing = Landing(folder)
+    land(landing, 4 * EACH, now_us=NOW_US + HOUR_US)  # so the hour before is closed
+    landing.close()
+    monkeypatch.setattr("whenabouts_cloud.landing.damage.check_file", merged_first)
+    report = check(folder)
+    assert not any(path.exists() for path in four)
+    assert (report.found, report.files, report.readings) == ([], 1, EACH)
+    monkeypatch.undo()
+    assert (check(folder).found, check(folder).readings) == ([], 5 * EACH)
+
+
 def test_a_repair_refuses_while_an_ingest_runs_and_a_check_does_not(four):
     """Both would give numbers to files."""
     landing = Landing(folder_of(four))
