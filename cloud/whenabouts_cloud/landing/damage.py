@@ -56,8 +56,8 @@ class Report:
 
 
 def check(landing: Path, advance: Callable[[int], None] = lambda _: None) -> Report:
-    """Read all of a landing; `advance` is told of each file. An ingest may write to it meanwhile, and merging may delete what
-    it has merged: that is not checked.
+    """Read all of a landing; `advance` is told of each file. An ingest may write to it meanwhile, and merging may delete
+    what it has merged: that is not checked.
     """
     report = Report()
     snapshot = _snapshot(landing, report)
