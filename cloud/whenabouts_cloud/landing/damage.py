@@ -2,7 +2,7 @@
 
 Files have consecutive numbers, those of frontiers too. A number that no file has is reported as missing, unless whole hours
 lie between its neighbours, whose folders may have been deleted, as the manual allows. Numbers before the first file are not
-missed.
+missed, nor those of hours that are just being deleted (`retention`).
 """
 
 import contextlib
@@ -22,14 +22,15 @@ from whenabouts_cloud.landing.files import (
     damaged_ranges,
     data_files,
 )
+from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, SNAPSHOT, numbers_of
 from whenabouts_cloud.landing.layout import HOUR as HOUR_FOLDER
-from whenabouts_cloud.landing.layout import SNAPSHOT, numbers_of
 from whenabouts_cloud.landing.ranges import Range, without
-from whenabouts_cloud.landing.schema import FRONTIER_DIR
+from whenabouts_cloud.landing.retention import GONE
 from whenabouts_cloud.landing.sealing import ChecksumError, unsealed
 from whenabouts_cloud.landing.store import Store
 
 HOUR = "%Y-%m-%dT%H"
+KINDS = (FRONTIER, AHEAD, DATA)
 
 
 class Found(NamedTuple):
@@ -111,7 +112,13 @@ def check(landing: Path, advance: Callable[[int], None] = lambda _: None) -> Rep
 
 def _frontier_files(landing: Path) -> list[Path]:
     """Files of frontiers, by hour, and those of older versions."""
-    return sorted((landing / FRONTIER_DIR).glob("**/part-*.json"))
+    return [path for path in sorted((landing / FRONTIER).glob("**/part-*.json")) if path.parent.name[0] != "."]
+
+
+def _hours_being_deleted(landing: Path) -> set[str]:
+    """The hours of which a folder has a hidden name."""
+    hidden = f"{GONE}{HOUR_FOLDER}"
+    return {path.name.removeprefix(hidden) for kind in KINDS for path in (landing / kind).glob(f"{hidden}*")}
 
 
 def record_of(landing: Path, name: str) -> Path:
@@ -150,22 +157,29 @@ def numbers_gone(landing: Path) -> set[int]:
 
 def _missing(landing: Path, files: list[Path], snapshot: dict[str, Any]) -> list[str]:
     """Names of the files that are missing, in the hour of the file before them."""
-    hours = _hours(files)
-    gone = numbers_gone(landing)
-    if not hours:
+    names = _missing_of(landing, files, snapshot)
+    if not names:
         return []
+    # While files were listed an ingest may have begun a new hour, or an old one may have been deleted.
+    now = _missing_of(landing, [*data_files(landing), *_frontier_files(landing)], snapshot)
+    return [name for number, name in names.items() if number in now]
+
+
+def _missing_of(landing: Path, files: list[Path], snapshot: dict[str, Any]) -> dict[int, str]:
+    deleted, gone = _hours_being_deleted(landing), numbers_gone(landing)
+    hours = {number: hour for number, hour in _hours(files).items() if hour not in deleted}
+    if not hours:
+        return {}
     upto, since = snapshot["upto"], snapshot["since"]
     if max(hours) < upto and since in hours.values():
         hours[upto + 1] = since
-    names: dict[int, str] = {}
-    for before, after in pairwise(sorted(hours)):
-        if after - before > 1 and _adjacent(hours[before], hours[after]):
-            names |= {
-                n: f"hour={hours[before]}/part-{n:08d}.parquet" for n in range(before + 1, after) if n not in gone
-            }
-    # An ingest may have begun a new hour meanwhile.
-    now = _numbers([*data_files(landing), *_frontier_files(landing)]) if names else set()
-    return [name for number, name in names.items() if number not in now]
+    return {
+        number: f"hour={hours[before]}/part-{number:08d}.parquet"
+        for before, after in pairwise(sorted(hours))
+        if _adjacent(hours[before], hours[after])
+        for number in range(before + 1, after)
+        if number not in gone
+    }
 
 
 def _hours(files: Iterable[Path]) -> dict[int, str]:

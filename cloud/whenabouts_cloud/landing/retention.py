@@ -1,8 +1,8 @@
 """Deletes old hours of a landing: readings, side output, frontiers and health records.
 
 Never the last hour of a part, nor hours whose readings its ledger's snapshot does not cover: a restart of the ingest reads
-them; it reads no health records. A local folder is renamed to a hidden name before its files are deleted, so that an hour
-goes as a whole; what a kill leaves of it is deleted by the next run.
+them; it reads no health records. The local folders of an hour get hidden names before files are deleted, so that it goes as
+a whole: a check misses nothing of an hour of which a folder is hidden. What a kill leaves is deleted by the next run.
 """
 
 from collections.abc import Sequence
@@ -48,25 +48,26 @@ def retain(landing: Store, now: datetime, days: int) -> list[str]:
         end = min(f"{HOUR}{oldest}", last, f"{HOUR}{since}")
         ends = dict.fromkeys(hours, end) | {HEALTH: f"{HOUR}{oldest}"}
         hours[HEALTH] = [one.name for one in store.entries(HEALTH)]
-        for kind, names in hours.items():
-            for name in sorted(names):
-                if name.startswith(GONE):
-                    store.remove_folder(f"{kind}/{name}" if kind else name)
-                elif name.startswith(HOUR) and name < ends[kind]:
-                    _delete(store, kind, name)
-                    deleted.append("/".join(filter(None, (part, kind, name))))
+        for name in sorted({name for names in hours.values() for name in names if name.startswith(HOUR)}):
+            for kind in (kind for kind, names in hours.items() if name in names and name < ends[kind]):
+                _hide(store, kind, name)
+                deleted.append("/".join(filter(None, (part, kind, name))))
+        for kind in hours:
+            for name in (one.name for one in store.entries(kind) if one.name.startswith(GONE)):
+                store.remove_folder(f"{kind}/{name}" if kind else name)
     if problems:
         raise UnknownNeedError(problems, deleted)
     return deleted
 
 
-def _delete(store: Store, kind: str, name: str) -> None:
-    folder = f"{kind}/{name}" if kind else name
-    if store.local is not None:
-        old, folder = store.local / folder, f"{kind}/{GONE}{name}" if kind else f"{GONE}{name}"
-        old.rename(store.local / folder)
-        sync(old.parent)
-    store.remove_folder(folder)
+def _hide(store: Store, kind: str, name: str) -> None:
+    """Rename a local folder; delete that of an object store, where nothing can be renamed."""
+    if store.local is None:
+        store.remove_folder(f"{kind}/{name}" if kind else name)
+        return
+    folder = store.local / kind
+    (folder / name).rename(folder / f"{GONE}{name}")
+    sync(folder)
 
 
 def _since(store: Store) -> str | None:

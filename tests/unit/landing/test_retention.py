@@ -9,8 +9,10 @@ from click.testing import CliRunner
 from support.cloud.landing import land, reading, watermark
 from support.cloud.parts import Part
 from whenabouts_cloud.cli import main
+from whenabouts_cloud.durable import sync
 from whenabouts_cloud.ingest.landing_writer import Landing
-from whenabouts_cloud.landing import retention
+from whenabouts_cloud.landing import damage, retention
+from whenabouts_cloud.landing.damage import check
 from whenabouts_cloud.landing.retention import UnknownNeedError, retain
 from whenabouts_cloud.landing.sealing import sealed
 from whenabouts_cloud.landing.store import Store
@@ -102,6 +104,46 @@ def test_a_kill_leaves_no_half_of_an_hour_that_anybody_sees(tmp_path, monkeypatc
     assert len(list((tmp_path / ".gone-hour=2026-11-01T00").iterdir())) == 2
     assert retain(Store.at(tmp_path), NOW, 2) == []
     assert not list(tmp_path.glob(".gone-*"))
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_a_check_misses_nothing_of_an_hour_of_which_a_kill_has_left_a_part(tmp_path, step, monkeypatch):
+    part = Part(tmp_path)
+    for part.hour in (0, 1, 80):
+        part.data()
+        part.frontier()
+        part.data()
+    left = iter(range(step))
+
+    def killed(folder):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        sync(folder)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(retention, "sync", killed)
+        with pytest.raises(KeyboardInterrupt):
+            retain(Store.at(tmp_path), NOW, 2)
+    assert not [one for one in check(tmp_path).found if one.kind == "missing"]
+    retain(Store.at(tmp_path), NOW, 2)
+    assert hours(tmp_path) == ["_frontier/hour=2026-11-23T08", "hour=2026-11-23T08"]
+
+
+def test_a_check_misses_nothing_of_an_hour_that_is_deleted_while_it_looks(tmp_path, monkeypatch):
+    """Its readings were listed, its watermarks are not there any more."""
+    part = Part(tmp_path)
+    for part.hour in (0, 80):
+        part.data()
+        part.frontier()
+        part.data()
+    listed = damage.data_files
+
+    def then_deleted(folder):
+        yield from list(listed(folder))
+        retain(Store.at(tmp_path), NOW, 2)
+
+    monkeypatch.setattr(damage, "data_files", then_deleted)
+    assert not [one for one in check(tmp_path).found if one.kind == "missing"]
 
 
 def test_the_command_says_what_it_has_deleted_and_needs_a_landing(tmp_path):
