@@ -2,19 +2,14 @@
 
 import contextlib
 import sqlite3
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from random import Random
 
-from whenabouts_cloud.landing.compaction import compact
 from whenabouts_cloud.landing.layout import numbers_of
-from whenabouts_cloud.landing.store import Store
-from whenabouts_sim.chaos.checks.landing.merging import Place, undamaged
 from whenabouts_sim.chaos.machine.loop import VirtualLoop
-from whenabouts_sim.chaos.machine.process import Machine, Process
-from whenabouts_sim.chaos.machine.running import Killed
+from whenabouts_sim.chaos.machine.process import Machine
 from whenabouts_sim.chaos.network.broker_model import Broker
 from whenabouts_sim.chaos.parts.gateway_part import Gateway
 from whenabouts_sim.chaos.parts.ingest_part import Ingest
@@ -28,15 +23,15 @@ from whenabouts_sim.chaos.schedule.fault import (
     JOBS,
     MACHINE_KINDS,
     MERGED,
+    UPKEEP_KINDS,
     WATERMARKS,
-    WHOLE,
     Fault,
 )
+from whenabouts_sim.chaos.upkeep import Upkeep
 
 SLOWEST = 40  # times as slow as usual: the network
 # The numbers of application and version are there: a file with others is somebody else's, and is not touched.
 HEAD_BYTES = 100
-GRACE_NS = 2_000_000_000  # in which readers finish with files that were merged
 SLOWEST_S = 2.0  # that a disk or a thread lets others wait
 
 
@@ -52,7 +47,7 @@ class Disturbances:
         self._parts, self._broker, self._loop, self._chance = parts, broker, loop, chance
         self._note, self._at, self._is_old = note, at, is_old
         self.rotten: dict[Path, bytes] = {}  # files of the landing as they were before a bit changed
-        self.merged_away: list[Place] = []  # what could be read before files were merged, and not afterwards
+        self.upkeep = Upkeep(loop, self.rotten)
         self.rotten_results: dict[Path, bytes] = {}
         # What was in files of the landing that a power cut took though jobs may have read them: their folder was not synced.
         self.vanished: dict[Path, bytes] = {}
@@ -75,9 +70,9 @@ class Disturbances:
         elif fault.kind == "landing_rot":
             self._rot_landing(fault)
             self._rot_results(Random(fault.at_us))
-        elif fault.kind == "compact":
+        elif fault.kind in UPKEEP_KINDS:
             if isinstance(part, Ingest) and not part.machine.off:
-                self._compact(fault, part)
+                self._keep_up(fault, part)
         elif fault.kind == FORGOTTEN:
             pass  # the file of gateways has been written without it
         elif fault.kind in CONNECTION_KINDS:
@@ -192,16 +187,15 @@ class Disturbances:
                 database.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # as at an orderly end: all is in the one file
             part.machine.disk.rot(spool, self._chance, HEAD_BYTES)
 
-    def _compact(self, fault: Fault, ingest: Ingest) -> None:
-        """The files of closed hours are merged, by a process of the operator that may be killed before a write."""
-        process = Process("upkeep", ingest.machine, self._loop)
-        process.writes_left = None if fault.count == WHOLE else fault.count
-        before = undamaged(ingest.folder, self.rotten)
-        with contextlib.suppress(OSError, Killed):
-            process.context.run(lambda: compact(Store.at(ingest.folder), time.time_ns(), GRACE_NS))
-        process.kill()
-        process.bury()
-        self.merged_away += sorted(before - undamaged(ingest.folder, self.rotten))
+    def _keep_up(self, fault: Fault, ingest: Ingest) -> None:
+        job = self._parts[JOBS]
+        if fault.kind == "compact":
+            self.upkeep.merge(fault, ingest)
+        elif isinstance(job, Job):
+            count = self.upkeep.retain(fault, ingest, job)
+            self._note(
+                "hours stay: their files have not been read" if count is None else f"{count} old files are deleted"
+            )
 
     def _rot_landing(self, fault: Fault) -> None:
         ingests = [one for one in self._parts.values() if isinstance(one, Ingest)]

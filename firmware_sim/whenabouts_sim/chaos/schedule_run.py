@@ -211,10 +211,13 @@ class _Run:
         gone = {path: data for path, data in vanished.items() if repeats and path.suffix == ".parquet"}
         changed = [path for path in (*rotten, *gone) if path.suffix == ".parquet"]
         parts = {one.name: one.folder for one in self._ingests.values()}
-        self.outcome.broken += [Broken("damage", text) for text in broken_damage(parts, rotten)]
+        upkeep = self._disturbances.upkeep
+        there = {path: before for path, before in rotten.items() if path not in upkeep.deleted}
+        self.outcome.broken += [Broken("damage", text) for text in broken_damage(parts, there)]
+        upkeep.bring_back()
         self.outcome.broken += [Broken("repairs", text) for text in broken_repairs(parts.values(), rotten)]
         self.outcome.broken += [Broken("places", text) for text in broken_places(parts.values(), rotten)]
-        if lost := self._disturbances.merged_away:
+        if lost := upkeep.merged_away:
             self._tell(f"files were merged, and of {lost[:3]} nothing is left that can be read", "damage")
         if not any(
             fault.kind == "sites_move" for fault in self.schedule.faults

@@ -3,7 +3,8 @@
 Files are real, so the product reads and writes them as ever. What it changes is noted on the way: a power cut keeps of each
 file what was synced last, and any prefix of what was written since; and of each folder the names that it had when it was
 synced last, and any prefix of the changes since. Stricter than common file systems, which keep changes of several folders in
-order. `sync_file_system` and the syncs of SQLite count as well.
+order: a name that is moved to another folder may be lost. Within a folder it has the old name or the new one.
+`sync_file_system` and the syncs of SQLite count as well.
 
 What goes through `os`, `open` and SQLite is noted when it happens; files that libraries write by themselves (pyarrow) are
 found when their folder is looked at, as not synced.
@@ -74,19 +75,25 @@ class File:
 
 @dataclass(eq=False)
 class Folder:
-    """now: what it holds by name. synced: what it held when it was synced; changes: since then, None for a name gone."""
+    """now: what it holds by name. synced: what it held when it was synced; changes: since then, names with None if they are
+    gone.
+    """
 
     now: "dict[str, File | Folder]" = field(default_factory=dict)
     synced: "dict[str, File | Folder]" = field(default_factory=dict)
-    changes: "list[tuple[str, File | Folder | None]]" = field(default_factory=list)
+    changes: "list[dict[str, File | Folder | None]]" = field(default_factory=list)
 
     def change(self, name: str, node: "File | Folder | None") -> None:
         """A name appears, leads elsewhere, or is gone."""
-        self.changes.append((name, node))
-        if node is None:
-            self.now.pop(name, None)
-        else:
-            self.now[name] = node
+        self._change({name: node})
+
+    def rename(self, old: str, new: str, node: "File | Folder") -> None:
+        """A name becomes another one, in one step."""
+        self._change({old: None, new: node})
+
+    def _change(self, names: "dict[str, File | Folder | None]") -> None:
+        self.changes.append(names)
+        _apply_names(self.now, names)
 
     def sync(self) -> None:
         """Its names survive a power cut from now on."""
@@ -97,12 +104,17 @@ class Folder:
         """The names that a power cut leaves."""
         names = dict(self.synced)
         kept = chance.choice((0, len(self.changes), chance.randint(0, len(self.changes))))
-        for name, node in self.changes[:kept]:
-            if node is None:
-                names.pop(name, None)
-            else:
-                names[name] = node
+        for change in self.changes[:kept]:
+            _apply_names(names, change)
         return names
+
+
+def _apply_names(names: "dict[str, File | Folder]", change: "dict[str, File | Folder | None]") -> None:
+    for name, node in change.items():
+        if node is None:
+            names.pop(name, None)
+        else:
+            names[name] = node
 
 
 @dataclass(eq=False)
@@ -393,6 +405,9 @@ class Disks:
         self._changed(os.path.dirname(new))
         self._changed(os.path.dirname(old))
         before, after = disk.place(old), disk.place(new)
+        if before[0] is after[0]:
+            before[0].rename(before[1], after[1], node)
+            return
         before[0].change(before[1], None)
         after[0].change(after[1], node)
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from whenabouts_cloud.landing.files import data_files
 from whenabouts_cloud.landing.history import Piece
-from whenabouts_cloud.landing.layout import FRONTIER, Numbers, numbers_of
+from whenabouts_cloud.landing.layout import FRONTIER, HOUR, Numbers, numbers_of
 
 Ends = Mapping[str, int]
 """The number of the last file that was read of each part of a landing."""
@@ -52,4 +52,4 @@ def files_of(part: Path) -> list[Path]:
 
 def frontier_files(part: Path) -> list[Path]:
     """The files of frontiers of a part of a landing."""
-    return sorted((part / FRONTIER).glob("*/part-*.json"))
+    return sorted((part / FRONTIER).glob(f"{HOUR}*/part-*.json"))

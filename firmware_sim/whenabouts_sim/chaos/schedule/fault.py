@@ -41,7 +41,7 @@ class Fault:
         more += [f"by {self.count / 1000:.3f} s"] if self.kind == "clock_back" else []
         which = "all readers" if self.count == ALL_READERS else f"reader {self.count}"
         more += [which] if self.kind == "unplugged" else []
-        more += [f"killed before write {self.count + 1}"] if self.kind == "compact" and self.count != WHOLE else []
+        more += [f"killed before write {self.count + 1}"] if self.kind in UPKEEP_KINDS and self.count != WHOLE else []
         more += [f"for {self.length_us / 1e6:.3f} s"] if self.length_us else []
         more += [f"part {self.part:.2f}"] if self.part else []
         return " ".join([self.kind.replace("_", " "), *more])
@@ -135,6 +135,7 @@ KINDS: dict[str, Draw] = {
 }
 
 
+UPKEEP_KINDS = ("compact", "retain")
 CONNECTION_KINDS = ("cut", "stall", "unreachable", "refuses")
 MACHINE_KINDS = (
     "kill",

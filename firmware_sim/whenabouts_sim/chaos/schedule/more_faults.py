@@ -13,6 +13,7 @@ PART_HIDDEN = 0.4  # of schedules with badges
 PART_REPAIRED, PART_COMPACTED, PART_UNSYNCED, PART_SET_BACK = 0.15, 0.2, 0.15, 0.1  # of schedules
 PART_NAMES_LOST = 0.25  # of schedules
 PART_TWO_UNSYNCED = 0.1  # of schedules
+PART_RETAINED = 0.15  # of schedules in which the job loses no commit
 PART_COMMITS_LOST = 0.15  # of schedules
 PART_TORN = 0.3  # of schedules with a liar
 PART_FORGOTTEN = 0.06  # of schedules
@@ -158,6 +159,18 @@ def _names_lost(chance: Random, active_us: int) -> Iterator[Fault]:
             cut_us, count = at_us + chance.randint(length_us // 2, length_us), chance.choice((0, 0, 1, 2))
         yield Fault("kill_at_sync", at_us, length_us, CLOUD, count)
         yield Fault("power_cut", cut_us, 100_000, CLOUD)
+
+
+def retained(chance: Random, ingests: Sequence[str]) -> Iterator[Fault]:
+    """The hour that has ended is deleted, once or twice; an ingest is started again afterwards, and needs nothing of it."""
+    if chance.random() < PART_RETAINED:
+        at_us = HOUR_US + chance.randint(1500, 5000) * 1000
+        for _ in range(chance.choice((1, 2))):
+            for one in ingests:
+                yield Fault("retain", at_us, 0, one, chance.choice((WHOLE, WHOLE, WHOLE, 0, 1, 2, 4, 8)))
+            at_us += chance.randint(100, 1500) * 1000
+        if chance.random() < 0.7:
+            yield Fault(chance.choice(("kill", "end", "power_cut")), at_us, chance.randint(1, 300) * 1000, CLOUD)
 
 
 def _two_unsynced(chance: Random, active_us: int) -> Iterator[Fault]:

@@ -14,7 +14,7 @@ from whenabouts_sim.chaos.parts.gateway_part import LEAVE_MS, GatewayPlan, badge
 from whenabouts_sim.chaos.parts.job_rules import MATCHES, PAIRS, SIDES, TOGETHER
 from whenabouts_sim.chaos.parts.rule_form import LENGTH_MS, Owner, RulePlan
 from whenabouts_sim.chaos.parts.wrong_clock import ClockPlan
-from whenabouts_sim.chaos.schedule.fault import CLOUD, FORGOTTEN, SECOND, Fault, draw_faults
+from whenabouts_sim.chaos.schedule.fault import CLOUD, FORGOTTEN, JOBS, SECOND, Fault, draw_faults
 from whenabouts_sim.chaos.schedule.forms import with_forms, with_impatience, with_returning_goods
 from whenabouts_sim.chaos.schedule.gateway_forms import (
     with_damage,
@@ -36,6 +36,7 @@ from whenabouts_sim.chaos.schedule.more_faults import (
     leaves,
     more_faults,
     outages,
+    retained,
 )
 from whenabouts_sim.chaos.schedule.state_forms import with_further_states
 from whenabouts_sim.chaos.schedule.stream_forms import with_owners
@@ -209,6 +210,8 @@ def draw(seed: int) -> Schedule:
     faults += tuple(cut_at_write(Random(f"torn/{seed}"), active_us)) if liar else ()
     small = Random(f"small/{seed}")
     gateways = with_rules(Random(f"near/{seed}"), Random(f"sides/{seed}"), with_small_spools(small, gateways))
+    if not any(fault.target == JOBS and fault.kind.startswith("power") for fault in faults):
+        faults += tuple(retained(Random(f"retain/{seed}"), [one.name for one in ingests]))
     kinds = {fault.kind for fault in faults}
     if "broker_forgets_all" not in kinds:  # then an operator would have to send them again
         # Who asks the broker later learns of the last rules only, and takes no pairs of others.
@@ -220,13 +223,15 @@ def draw(seed: int) -> Schedule:
     if lying:
         gateways = tuple(replace(one, group=(*one.group, f"{lying}/{lying_member.NAME}")) for one in gateways)
     limits = Random(f"limits/{seed}")
+    most_unlanded = small.choice((0, 0, 0, 5))
+    snapshot_every = small.choice((0, 2, 5))
     ends = any(
         fault.kind == "end" for fault in faults
     )  # a reader's thread is given a second then, whatever it waits for
     undated_us, most_undated = Random(f"undated/{seed}").choice(UNDATED)
     return Schedule(
         seed, gateways, sightings, faults, tuple(range(len(faults))), active_us, rules, trigger_s, shards, ingests, liar,
-        small.choice((0, 0, 0, 5)), small.choice((0, 2, 5)), Random(f"batch/{seed}").choice((0, 0, 0, 3)),
+        most_unlanded, snapshot_every, Random(f"batch/{seed}").choice((0, 0, 0, 3)),
         limits.choice((0, 0, 0, 1500)), 0 if ends else limits.choice((0, 0, 0, 20)),
         Random(f"few/{seed}").choice((0, 0, 0, 2)), lying, Random(f"interrupts/{seed}").choice((0, 0, 0, 0.1, 0.5)),
         undated_us=undated_us, most_undated=most_undated, frontier_us=1000 * FINE_MS if is_fine else 0, clock_s=clock_s,
