@@ -35,7 +35,8 @@ LEFT = "SEQ(shelf a, exit e)"
 AGGREGATES = {"a": ("SUM(a.value)", "MIN(a.value)"), "e": ("MAX(e.value)", "AVG(e.value)")}  # of sensors alone
 COUNTED = ("COUNT EVERY 300 ms", "COUNT EVERY 1 s", "NEXT COUNT EVERY 1 s")  # not with a gap at the end
 SHAPES = ("SEQ((shelf | till) a, exit e)", "SEQ(shelf a, !(till | exit) c, exit e)", "SEQ(shelf a, OR(till c, exit e))")
-WITH_AND = ("AND(shelf a, exit e)", "SEQ(AND(shelf a, till c), exit e)")  # without options alone
+WITH_AND = ("AND(shelf a, exit e)", "SEQ(AND(shelf a, till c), exit e)")
+AND_OPTIONS = ("", "POSSIBLE", "CAUSAL")  # what an event could replace, or begins a match, is said of events in a row
 CONDITIONS = (
     "a.t_max - a.t_min < 400 ms", "e.t_min - a.t_max < 600 ms", "a.gateway = e.gateway", 'e.site != "hall"',
     "c.gateway = a.gateway", "c.t_max - c.t_min > 20 ms", "c.t_min - a.t_min < 700 ms",
@@ -109,13 +110,13 @@ def with_conditions(chance: Random, rules: Iterable[RulePlan]) -> tuple[RulePlan
 
 
 def _shaped(chance: Random, plan: RulePlan) -> RulePlan:
-    """AND is drawn without options, and all keys in a short window and in one order: their definitions try all choices."""
+    """AND is drawn with few options, and all keys in a short window and in one order: their definitions try all choices."""
     options = plan.form.options
     if plan.name != MATCHES or options in OVER or "COUNT" in options:
         return plan
     form, window_ms = plan.form, plan.distance_ms
     if chance.random() < PART_SHAPED and "SKIP" not in options:
-        form = form._replace(pattern=chance.choice(SHAPES if options else SHAPES + WITH_AND))
+        form = form._replace(pattern=chance.choice(SHAPES + WITH_AND if options in AND_OPTIONS else SHAPES))
     if chance.random() < PART_ACROSS and options in ("", "SKIP TO NEXT", "SKIP PAST LAST"):
         form, window_ms = form._replace(is_across=True), chance.choice((600, 1000))
     if "SKIP" in options or form.pattern == UNPAID_AT_END:
