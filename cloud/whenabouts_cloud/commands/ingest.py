@@ -17,7 +17,7 @@ from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.holding import LandingError
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.ingest.metrics import metrics
-from whenabouts_cloud.ingest.owners import Owners, OwnersError, OwnersFile, read_owners
+from whenabouts_cloud.ingest.owners import Owners, OwnersError, OwnersFile
 from whenabouts_cloud.ingest.receiving.receiver import Receiver
 from whenabouts_cloud.ingest.service import IngestService
 from whenabouts_cloud.landing.layout import INGEST_NAME, PART
@@ -132,7 +132,8 @@ def ingest(
     write_logs(log_format)
     asking = credentials(username, password_file, ca_file, cert_file, key_file)
     try:
-        owners = Owners() if gateways is None else Owners(read_owners(gateways))
+        watched = None if gateways is None else OwnersFile(gateways)
+        owners = Owners() if watched is None else watched.owners
         store = Landing(landing.at_folder(f"{PART}{name}" if name else ""), lease_s)
     except (LandingError, OwnersError) as error:
         raise click.ClickException(str(error)) from None
@@ -148,7 +149,6 @@ def ingest(
     report = _Reporter(
         bridge, service, health, as_json, None if metrics_file is None else MetricsFile(metrics_file), ends_s
     )
-    watched = None if gateways is None else OwnersFile(gateways, owners)
 
     def tick() -> None:
         if watched is not None:

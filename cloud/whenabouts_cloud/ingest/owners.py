@@ -94,11 +94,16 @@ class Owners:
 
 
 class OwnersFile:
-    """Keeps `owners` as the file is; a file that cannot be used changes nothing and is logged once."""
+    """Keeps `owners` as the file is; one that cannot be used later changes nothing and is logged once.
 
-    def __init__(self, path: Path, owners: Owners) -> None:
-        self._path, self._owners = path, owners
-        self._seen = file_version(self._path)
+    Raises:
+        OwnersError: as `read_owners`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen = file_version(path)  # before it is read: it may change meanwhile
+        self.owners = Owners(read_owners(path))
 
     def look(self) -> None:
         """Read the file if it has changed since the last look."""
@@ -107,7 +112,7 @@ class OwnersFile:
             return
         self._seen = version
         try:
-            self._owners.replace(read_owners(self._path))
+            self.owners.replace(read_owners(self._path))
             log.info("gateways.changed", file=self._path)
         except OwnersError as error:
             log.error("gateways.unusable", "the previous one stays in use", error=error)

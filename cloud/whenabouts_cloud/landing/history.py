@@ -9,11 +9,21 @@ through a long history by whole hours of all parts: the clocks of ingests may di
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from whenabouts_cloud.landing.index import START, LandedFile, PartIndex, Position, between, is_settled, moved
+from whenabouts_cloud.landing.index import (
+    MOST_FOUND,
+    START,
+    LandedFile,
+    PartIndex,
+    Position,
+    between,
+    is_settled,
+    moved,
+)
 from whenabouts_cloud.landing.layout import DATA, FRONTIER, parts_of
 from whenabouts_cloud.landing.store import Store
 
 ROOT = "."  # name of the part without a name in an offset
+LAST = "~"  # behind all hours
 MOST_REMEMBERED = 20_000  # files between the last committed offset and the latest one
 
 Offset = dict[str, dict[str, Any]]
@@ -46,7 +56,10 @@ class History:
         frontier has a number there are no pieces.
         """
         self._find_parts(start)
-        new = {part: self._after(part, position_in(start, part)) for part in self._parts}
+        found = {part: self._after(part, position_in(start, part)) for part in self._parts}
+        # A part that is read ahead of others would let their readings come late.
+        known = min((hour for _, hour in found.values()), default=LAST)
+        new = {part: [one for one in files if _hour(one) <= known] for part, (files, _) in found.items()}
         if max_bytes is not None and sum(map(len, new.values())) > 1:
             new = self._next_piece(new, max_bytes, upto_frontier)
         return {name_of(part): moved(position_in(start, part), files)._asdict() for part, files in new.items()}
@@ -76,16 +89,19 @@ class History:
             if since < upto:
                 self._found[part] = upto, [one for one in files if _beyond(one, upto)]
 
-    def _after(self, part: str, position: Position) -> list[LandedFile]:
-        """Files of a part after a position; those that were found before are not looked for again."""
+    def _after(self, part: str, position: Position) -> tuple[list[LandedFile], str]:
+        """Files of a part after a position, and the hour up to which they are all; LAST if there are no more. Those
+        that were found before are not looked for again.
+        """
         since, files = self._found.get(part, (position, []))
         if since > position or len(files) > MOST_REMEMBERED:
             since, files = position, []
-        reached = moved(since, files)
+        is_all = False
         if len(files) < MOST_REMEMBERED // 2:
-            files = [*files, *self._index(part).after(max(reached, position))]
+            more = self._index(part).after(max(moved(since, files), position))
+            files, is_all = [*files, *more], len(more) < MOST_FOUND
         self._found[part] = since, files
-        return [one for one in files if _beyond(one, position)]
+        return [one for one in files if _beyond(one, position)], LAST if is_all else moved(since, files).hour
 
     def _next_piece(
         self, new: dict[str, list[LandedFile]], max_bytes: int, upto_frontier: bool
@@ -167,4 +183,4 @@ def _beyond(file: LandedFile, position: Position) -> bool:
 
 def _hour(file: LandedFile) -> str:
     """The hour of a file; one without an hour may cover readings of all hours, so it comes last."""
-    return file.hour or "~"
+    return file.hour or LAST

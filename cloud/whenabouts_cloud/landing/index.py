@@ -15,15 +15,18 @@ import heapq
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 from typing import NamedTuple, TypeGuard
 
 from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, HOUR, SUFFIX, Numbers, numbers_of, path_of
 from whenabouts_cloud.landing.store import Store
 
-MOST_FOUND = 10_000  # files that one call returns, about: bounds the memory of a reader that begins with a long history
+MOST_FOUND = 10_000  # files that one call returns, and those of an hour: the memory of a reader of a long history
 MOST_PROBED = 16  # files of an object store that are looked for by name, one after the other, before it is listed
 RELIST_S = 2.0  # between two listings of an object store that has shown nothing new
-SETTLED_NS = 100_000_000  # a folder that has changed since may change again without a new time
+SETTLED_NS = (
+    2_000_000_000  # a folder that has changed since may change again without a new time: some are whole seconds
+)
 RANK = {DATA: 0, AHEAD: 1, FRONTIER: 2}  # readings come before the frontiers that cover them
 KINDS = (FRONTIER, AHEAD, DATA)  # in the order in which they are listed
 
@@ -90,9 +93,13 @@ class PartIndex:
         self._listed_s = self._hours_s = -RELIST_S
 
     def after(self, position: Position) -> list[LandedFile]:
-        """Files that have appeared after a position, sorted; about the first MOST_FOUND. Empty: there is nothing new."""
+        """Files that have appeared after a position, sorted; at least MOST_FOUND, up to the end of an hour, if there are so
+        many. Empty: there is nothing new.
+        """
         old_frontiers = self._old_frontiers(position)
         if position.number >= 0 and (found := list(self._walk(position))):
+            if self._part.local is None and len(found) == MOST_PROBED:
+                found += [one for one in self._listed(moved(position, found), []) if one.numbers]
             return found + old_frontiers + self._others_behind(position, found[-1].hour)
         if self._part.local is None and self._monotonic_s() - self._listed_s < RELIST_S:
             return old_frontiers
@@ -108,14 +115,14 @@ class PartIndex:
         return between(found, start, end)
 
     def _walk(self, position: Position) -> Iterator[LandedFile]:
-        """Look for the next numbers by name, until one is not found."""
+        """Look for the next numbers by name, until one is not found, or a new hour begins after MOST_FOUND."""
         hour, first = position.hour, position.number + 1
-        for number in range(first, first + (MOST_PROBED if self._part.local is None else MOST_FOUND)):
+        for number in count(first) if self._part.local is not None else range(first, first + MOST_PROBED):
             one = Numbers(number, number)
             places = [(kind, at) for at in (hour, *self._next_hours(hour)) for kind in RANK]
             sizes = self._part.sizes(path_of(*place, one) for place in places)
             found = next((place for place, size in zip(places, sizes, strict=True) if size is not None), None)
-            if found is None:
+            if found is None or (found[1] > hour and number - first >= MOST_FOUND):
                 return
             kind, hour = found
             yield LandedFile(kind, path_of(kind, hour, one), hour, one)
@@ -145,6 +152,7 @@ class PartIndex:
         if not _has_gap(position, numbers):
             return files
         # Files of these numbers may have appeared in folders that had been listed already. They are there now, or never.
+        self._seen.clear()
         self._hours_s = -RELIST_S
         again = self._listed_once(position, [])
         numbered = [one for one in again if one.numbers and one.numbers.first <= numbers[-1].last]
@@ -160,6 +168,7 @@ class PartIndex:
                 if hour in self._hours[kind]:
                     found += self._new_in(kind, hour, position)
             if len(found) >= MOST_FOUND and all(one.numbers for one in found):
+                self._listed_s = -RELIST_S  # there may be more
                 break
         numbered = sorted((one for one in found if one.numbers), key=lambda one: one.numbers or ())
         return numbered + heapq.nsmallest(
@@ -172,9 +181,10 @@ class PartIndex:
         changed_ns = self._part.changed_ns(folder)
         if changed_ns is not None and self._seen.get(folder) == changed_ns:
             return []
+        settled_ns = changed_ns if is_settled(changed_ns) else None
         new = self._in_folder(kind, hour, position)
-        if not new:
-            self._note(folder, changed_ns)
+        if settled_ns is not None and not new:
+            self._seen[folder] = settled_ns
         return new
 
     def _in_folder(self, kind: str, hour: str, position: Position) -> list[LandedFile]:
@@ -209,19 +219,16 @@ class PartIndex:
             changed_ns = self._part.changed_ns(kind)
             if local and (changed_ns is None or self._seen.get(f"{kind}/") == changed_ns):
                 continue
+            settled_ns = changed_ns if is_settled(changed_ns) else None
             names = (one.name for one in self._part.entries(kind))
             self._hours[kind] = sorted(name.removeprefix(HOUR) for name in names if name.startswith(HOUR))
-            self._note(f"{kind}/", changed_ns)
+            if settled_ns is not None:
+                self._seen[f"{kind}/"] = settled_ns
         self._hours_s = self._monotonic_s()
-
-    def _note(self, folder: str, changed_ns: int | None) -> None:
-        """Remember that a local folder has nothing new until it changes."""
-        if is_settled(changed_ns):
-            self._seen[folder] = changed_ns
 
 
 def is_settled(changed_ns: int | None) -> TypeGuard[int]:
-    """True if a local folder that has changed then gets another time when it changes again."""
+    """True if a local folder that has changed then gets another time when it changes again. Ask before you list it."""
     return changed_ns is not None and time.time_ns() - changed_ns > SETTLED_NS
 
 

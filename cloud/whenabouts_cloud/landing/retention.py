@@ -17,6 +17,7 @@ DAMAGED = (
     "is damaged, so which hours the ingest needs for a restart is not known; delete it: the ingest reads the files then"
 )
 GONE = ".gone-"  # prefix of the hidden name
+INGESTS = ("lock", "lease")  # what an ingest has in its folder, in a local one or in an object store
 
 
 class UnknownNeedError(ValueError):
@@ -75,7 +76,7 @@ def _since(store: Store) -> str | None:
     try:
         since = unsealed(store.read(SNAPSHOT))["since"]
     except FileNotFoundError:
-        return "" if any(one.name == "lock" for one in store.entries("_ingest")) else "~"
+        return "" if any(one.name in INGESTS for one in store.entries("_ingest")) else "~"
     except (ValueError, KeyError):
         return None
     return since if isinstance(since, str) else None

@@ -360,6 +360,7 @@ def test_a_line_of_dead_letters_that_a_crash_left_incomplete_is_no_damage(four):
     folder = folder_of(four)
     for name in ("letters-0001.jsonl", "letters-0002.jsonl"):
         (folder / "_dead" / name).write_bytes(b'{"topic": "a"}\n{"top')
+    (folder / "_dead" / "orfid-day.jsonl").write_bytes(b'{"line": 1}\n')  # of an import: comes last by its name
     [found] = run(folder)[1]["found"]
     assert found["file"] == "_dead/letters-0001.jsonl"
 

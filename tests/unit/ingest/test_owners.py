@@ -126,8 +126,9 @@ def test_a_file_of_gateways_that_cannot_be_used_is_named(tmp_path, text, caplog)
     path.write_text(text)
     with pytest.raises(OwnersError, match=r"gateways .*gateways.json: cannot be used"):
         read_owners(path)
-    owners = owned(tmp_path, ["dock/+"])
-    watched = OwnersFile(path, owners)
+    owned(tmp_path, ["dock/+"])
+    watched = OwnersFile(path)
+    owners = watched.owners
     path.write_text(text)
     watched.look()
     watched.look()
@@ -136,6 +137,24 @@ def test_a_file_of_gateways_that_cannot_be_used_is_named(tmp_path, text, caplog)
     path.write_text('{"gateways": {}}')
     watched.look()
     assert owners.refusal(("hall", "g1")) == "is not in the file of gateways"
+
+
+def test_a_file_of_gateways_that_changes_while_an_ingest_starts_counts_at_its_first_look(tmp_path, monkeypatch):
+    """A start may wait for a lease for half a minute, and somebody revokes a gateway meanwhile."""
+    path = tmp_path / "gateways.json"
+    path.write_text('{"gateways": {"hall/g1": {}}}')
+
+    def then_changed(place):
+        entries = read_owners(place)
+        path.write_text('{"gateways": {"hall/g1": {"revoked": true}}}')
+        return entries
+
+    with monkeypatch.context() as patched:
+        patched.setattr("whenabouts_cloud.ingest.owners.read_owners", then_changed)
+        watched = OwnersFile(path)
+    assert watched.owners.refusal(("hall", "g1")) is None
+    watched.look()
+    assert watched.owners.refusal(("hall", "g1")) == "is revoked"
 
 
 def test_one_site_cannot_touch_the_readings_of_another_with_an_equally_named_gateway(bridge):

@@ -51,6 +51,42 @@ def test_a_file_that_appears_in_a_folder_that_has_just_been_listed_is_not_passed
     assert [one.path for one in PartIndex(Store.at(tmp_path)).after(Position(here, 2))] == new
 
 
+def test_a_listing_is_repeated_without_what_is_believed_of_folders(tmp_path, monkeypatch):
+    """A file system of whole seconds gives a folder no new time when it changes again."""
+    place(tmp_path, file_of(DATA, HOURS[0], 1), file_of(FRONTIER, HOURS[0], 2))
+    folders = tmp_path / f"hour={HOURS[0]}", tmp_path / FRONTIER / f"hour={HOURS[0]}"
+    index, end = PartIndex(Store.at(tmp_path)), Position(HOURS[0], 2)
+    for folder in folders:
+        os.utime(folder, (1, 1))
+    assert index.after(end) == []
+    new = [file_of(DATA, HOURS[0], 3), file_of(FRONTIER, HOURS[0], 4)]
+    place(tmp_path, *new)
+    os.utime(folders[0], (1, 1))
+    monkeypatch.setattr(PartIndex, "_walk", lambda *_: iter(()))  # as behind a number that was moved away
+    assert [one.path for one in index.after(end)] == new
+
+
+def test_a_folder_that_changes_right_after_it_was_listed_is_listed_again(tmp_path, monkeypatch):
+    """Within the same tick of its clock; and the reader goes on so late that the change is old."""
+    place(tmp_path, file_of(DATA, HOURS[0], 1))
+    folder, entries, now_ns = tmp_path / f"hour={HOURS[0]}", Store.entries, [10**18]
+    os.utime(folder, ns=(10**18, 10**18))
+    monkeypatch.setattr("whenabouts_cloud.landing.index.time.time_ns", lambda: now_ns[0])
+
+    def interrupted(store, place_of=""):
+        found = entries(store, place_of)
+        if place_of == folder.name and now_ns == [10**18]:
+            now_ns[0] += 10**10
+            place(tmp_path, file_of(DATA, HOURS[0], 3))  # a repair has moved number 2 away
+            os.utime(folder, ns=(10**18, 10**18))
+        return found
+
+    monkeypatch.setattr(Store, "entries", interrupted)
+    index = PartIndex(Store.at(tmp_path))
+    assert index.after(Position(HOURS[0], 1)) == []
+    assert [one.path for one in index.after(Position(HOURS[0], 1))] == [file_of(DATA, HOURS[0], 3)]
+
+
 def test_what_appears_while_a_listing_is_repeated_waits_for_the_next_one(tmp_path, monkeypatch):
     """So that a watermark is not read before what it covers."""
     place(tmp_path, file_of(DATA, HOURS[0], 1), file_of(DATA, HOURS[0], 3))

@@ -3,10 +3,14 @@
 import os
 
 import pytest
+from pyarrow.fs import LocalFileSystem
 
 from support.cloud.landing import land, reading, watermark
 from support.cloud.parts import Part
-from whenabouts_cloud.landing.history import History, frontiers_of, readings_of
+from whenabouts_cloud.landing import history as history_module
+from whenabouts_cloud.landing import index
+from whenabouts_cloud.landing.history import History, everything, frontiers_of, readings_of
+from whenabouts_cloud.landing.layout import DATA, Numbers, path_of
 from whenabouts_cloud.landing.store import Store
 
 
@@ -74,3 +78,59 @@ def test_a_part_that_appears_while_the_time_of_the_folder_stands_still_is_found(
     Part(tmp_path / "ingest=b", "h").data()
     os.utime(tmp_path, ns=(changed_ns, changed_ns))
     assert history.latest(first)["ingest=b"]["number"] == 1
+
+
+def remote(monkeypatch, folder):
+    """A store that says that it is no local folder."""
+    monkeypatch.setattr(Store, "local", None)
+    monkeypatch.setattr(Store, "_place", property(lambda self: (LocalFileSystem(), self.uri.removeprefix("far:"))))
+    return Store(f"far:{folder}")
+
+
+def test_of_several_parts_in_an_object_store_none_is_read_ahead_of_the_others(tmp_path, monkeypatch):
+    """After a pause one has many new files, one few."""
+    many, few = Part(tmp_path / "ingest=a"), Part(tmp_path / "ingest=b", "h")
+    many.data()
+    few.data()
+    history = History(remote(monkeypatch, tmp_path))
+    start = history.latest({})
+    for _ in range(50):
+        many.data()
+    for _ in range(3):
+        few.data()
+    end = history.latest(start)
+    assert (end["ingest=a"]["number"], end["ingest=b"]["number"]) == (51, 4)
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_of_several_parts_with_a_long_history_none_is_read_ahead_of_the_others(tmp_path, monkeypatch, is_local):
+    """One has a few files in each hour, the other one file."""
+    many, few = Part(tmp_path / "ingest=a"), Part(tmp_path / "ingest=b", "h")
+    for hour in range(8):
+        many.hour = few.hour = hour
+        for _ in range(4):
+            many.data()
+        few.data()
+    monkeypatch.setattr(index, "MOST_FOUND", 6)
+    monkeypatch.setattr(history_module, "MOST_FOUND", 6)
+    store = Store.at(tmp_path) if is_local else remote(monkeypatch, tmp_path)
+    history, start, steps = History(store), {}, 0
+    while (end := history.latest(start)) != start:
+        assert end["ingest=a"]["hour"] == end["ingest=b"]["hour"]
+        assert end["ingest=a"]["number"] == 4 * end["ingest=b"]["number"]
+        history.pieces(start, end)
+        history.forget(end)
+        start, steps = end, steps + 1
+    assert start["ingest=b"]["number"] == 8
+    assert steps > 2
+
+
+def test_a_long_history_of_merged_files_in_an_object_store_is_read_to_its_end(tmp_path, monkeypatch):
+    """Also by a batch, which does not wait for the next listing."""
+    for number in range(20):
+        path = tmp_path / path_of(DATA, f"2026-11-20T{number:02d}", Numbers(10 * number + 1, 10 * number + 10))
+        path.parent.mkdir()
+        path.touch()
+    monkeypatch.setattr(index, "MOST_FOUND", 6)
+    monkeypatch.setattr(history_module, "MOST_FOUND", 6)
+    assert len(everything(remote(monkeypatch, tmp_path))) == 20

@@ -10,7 +10,6 @@ from support.cloud.landing import land, reading, watermark
 from support.cloud.parts import Part
 from whenabouts_cloud.cli import main
 from whenabouts_cloud.durable import sync
-from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.landing import damage, retention
 from whenabouts_cloud.landing.damage import check
 from whenabouts_cloud.landing.retention import UnknownNeedError, retain
@@ -51,12 +50,15 @@ def test_old_health_records_go_whatever_else_stays(tmp_path):
     assert hours(tmp_path) == ["_health/hour=2026-11-21T04", "hour=2026-11-20T00"]
 
 
-def test_what_a_restart_of_the_ingest_reads_stays(tmp_path):
-    """Files that the ledger's snapshot does not cover; without a snapshot all of them."""
+@pytest.mark.parametrize("mark", ["lock", "lease"])
+def test_what_a_restart_of_the_ingest_reads_stays(tmp_path, mark):
+    """Files that the ledger's snapshot does not cover; without a snapshot all of them. In an object store an ingest has a
+    lease, in a folder a lock.
+    """
     for day in ("01", "02", "03"):
         land(tmp_path, [reading("g", 1, "s", "k", 1, 1)], hour=f"2026-11-{day}T00")
-    Landing(tmp_path / "x").close()
-    (tmp_path / "x" / "_ingest").rename(tmp_path / "_ingest")
+    (tmp_path / "_ingest").mkdir()
+    (tmp_path / "_ingest" / mark).touch()
     assert retain(Store.at(tmp_path), NOW, 2) == []
     (tmp_path / "_ingest" / "ledger.json").write_text('{"upto": 1, "since": "2026-11-02T00", "ranges": []}')
     assert retain(Store.at(tmp_path), NOW, 2) == ["hour=2026-11-01T00"]

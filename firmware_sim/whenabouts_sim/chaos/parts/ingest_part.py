@@ -10,7 +10,7 @@ from whenabouts_cloud.ingest import service as service_module
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.holding import LandingError
 from whenabouts_cloud.ingest.landing_writer import Landing
-from whenabouts_cloud.ingest.owners import Owners, OwnersFile, read_owners
+from whenabouts_cloud.ingest.owners import OwnersFile
 from whenabouts_cloud.ingest.service import FLUSH_S, RETRY_S, IngestService
 from whenabouts_cloud.landing.damage import check
 from whenabouts_cloud.landing.repair import locked, repair
@@ -74,8 +74,8 @@ class Ingest(Part):
         try:
             owners = None
             if self._file is not None:
-                owners = Owners(read_owners(self._file))
-                self._watched = OwnersFile(self._file, owners)
+                self._watched = OwnersFile(self._file)
+                owners = self._watched.owners
             return landing, Bridge(landing, owners=owners, sites=self.sites)
         except LandingError:
             landing.close()
