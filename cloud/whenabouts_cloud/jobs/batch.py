@@ -68,12 +68,12 @@ def publish_whole(
     shared = [n for n, rule in numbered.items() if engine.shared(rule)]
     sharing = [group_of(n, shard) for n in shared for shard in range(engine.shards(numbered[n], shards))]
     packing = Packing(engine, numbered, shards, sharing, measured=cut)
+    watermarks = latest_watermarks(place) if engine.waits else []  # before the files, which then hold all they cover
     packed = whole_frame(spark, Reading(place, engine.columns, frozenset(left_out), packing))
     with _kept(packed) if cut else contextlib.nullcontext():
         sizes = packed.where(packed["table"] == SIZES).select("rows").collect() if cut else []
         large = _slabs(engine, numbered, sizes_in(row.rows for row in sizes), group_rows or engine.group_rows)
         groups, parts = _groups(len(rules), shards, large)
-        watermarks = latest_watermarks(place) if engine.waits else []
 
         def make(write: Write) -> "DataFrame":
             rows = packed.where(packed["table"] != SIZES)

@@ -38,8 +38,9 @@ def answer(values: Mapping[str, Any]) -> dict[str, Any]:
     begun_s = time.monotonic()
     rule = parse_rules(values["text"]).one(values["rule"])
     landing, engine = Store.at(values["landing"]), engine_of(rule)
-    landed, damaged = _landed(landing, engine, rule, values["from_us"], values["to_us"])
+    # Before the readings, which then hold all that they cover.
     watermarks = latest_watermarks(landing) if engine.waits else []
+    landed, damaged = _landed(landing, engine, rule, values["from_us"], values["to_us"])
     output = engine.whole(rule, _tables(engine, rule, landed), watermarks, None)
     return {
         "readings": landed.num_rows,

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from support.cloud.landing import EPOCH_US, land, reading
+from support.cloud.landing import EPOCH_US, land, reading, watermark
+from support.latwin.states import definitely, state
 from whenabouts_cloud.dashboard.questions import trial
 from whenabouts_cloud.dashboard.questions.trial import answer
 
@@ -84,3 +85,20 @@ def test_a_rule_that_is_not_in_the_text_is_refused(landing):
         ask(landing, PAIRS, rule="other")
     with pytest.raises(ValueError, match="found"):
         ask(landing, "RULE")
+
+
+def test_a_watermark_that_lands_during_a_trial_does_not_count(tmp_path, monkeypatch):
+    """It would say that a gateway was still on, while the state that ended that is not among the readings."""
+    rule, folder, listed = definitely(2), tmp_path / "landing", trial._landed
+    on = [state(n, 4, (0, 0), EPOCH_US + n * 20_000, EPOCH_US + n * 20_000 + 1000, True) for n in range(2)]
+    land(folder, on)
+    watermark(folder, {"g0": EPOCH_US + 5000, "g1": EPOCH_US + S})
+
+    def while_it_grows(*arguments):
+        found = listed(*arguments)
+        land(folder, [state(0, 5, (1, 0), EPOCH_US + 10_000, EPOCH_US + 11_000, False)])
+        watermark(folder, {"g0": EPOCH_US + S})
+        return found
+
+    monkeypatch.setattr(trial, "_landed", while_it_grows)
+    assert [ask(str(folder), rule.text(), rule=rule.name)["results"] for _ in range(2)] == [0, 0]
