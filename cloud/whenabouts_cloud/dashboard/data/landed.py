@@ -302,7 +302,7 @@ class LandedIndex:
 
     def _read_frontier(self, known: _Known) -> None:
         piece = known.frontiers.pop()
-        for one in self._tried(lambda: list(frontiers_in(self._landing, [piece]))) or []:
+        for one in self._tried(lambda: _said_in(self._landing, piece)) or []:
             name = (one["site"], one["gateway"])
             if all(isinstance(part, str) for part in name) and isinstance(one["frontier_us"], int):
                 with self._lock:
@@ -389,3 +389,18 @@ class LandedIndex:
 
 def _overlapping(blocks: list[Block], from_us: int, to_us: int) -> list[Block]:
     return [block for block in blocks if block.first_us <= to_us and block.last_us >= from_us]
+
+
+def _said_in(landing: Store, piece: Piece) -> list[dict[str, Any]]:
+    """The watermarks of a file.
+
+    Raises:
+        FileNotFoundError: it has gone.
+        DamagedFileError: see `frontiers_in`.
+    """
+    try:
+        return list(frontiers_in(landing, [piece]))
+    except DamagedFileError as error:
+        if landing.sizes([piece.path]) == [None]:
+            raise FileNotFoundError(str(error)) from None
+        raise

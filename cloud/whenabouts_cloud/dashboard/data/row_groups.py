@@ -37,6 +37,7 @@ def blocks_of(landing: Store, piece: Piece) -> list[Block]:
     """The blocks of a file.
 
     Raises:
+        FileNotFoundError: the file has gone: it was merged with others, or deleted.
         DamagedFileError: its footer cannot be read.
     """
     try:
@@ -44,6 +45,8 @@ def blocks_of(landing: Store, piece: Piece) -> list[Block]:
             footer = pq.ParquetFile(source).metadata
             names = [footer.schema.column(n).path for n in range(footer.num_columns)]
             return [_block(piece, footer.row_group(n), n, names) for n in range(footer.num_row_groups)]
+    except FileNotFoundError:
+        raise
     except DAMAGE as error:
         raise _damaged(piece, error) from None
 

@@ -170,6 +170,28 @@ def test_after_files_were_merged_nothing_is_missing_or_counted_twice(tmp_path):
     assert sorted(index.rows(EPOCH_US, EPOCH_US + 10)["seq"].to_pylist()) == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize("reader", ["blocks_of", "frontiers_in"])
+def test_a_file_that_goes_before_it_is_read_is_not_damaged(tmp_path, monkeypatch, reader):
+    """It was merged with others just then; the index begins anew, and calls nothing exact before that."""
+    landed = land(tmp_path, [reading("gw", 1, "dock", "k", EPOCH_US, EPOCH_US)])
+    file = {"blocks_of": landed, "frontiers_in": watermark(tmp_path, {"gw": EPOCH_US})}[reader]
+    index, whole, aside = LandedIndex(Store.at(tmp_path)), getattr(landed_module, reader), tmp_path / ".aside"
+
+    def read(*arguments):
+        file.rename(aside)
+        return whole(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(landed_module, reader, read)
+        index.follow(10)
+    assert (index.summary().damaged, index.summary().exact) == (0, False)
+    aside.rename(file)
+    while index.follow(10):
+        pass
+    [lane], _ = index.lanes("", 0, 10)
+    assert (index.summary().readings, lane.frontier_us, index.summary().exact) == (1, EPOCH_US, True)
+
+
 def test_keys_of_the_newest_files_are_suggested(tmp_path):
     """Those that begin with some letters, sorted."""
     land(tmp_path, [reading("gw", n, "dock", f"{'ab'[n % 2]}{n}", EPOCH_US, EPOCH_US) for n in range(6)])

@@ -29,6 +29,8 @@ def test_a_damaged_file_is_named_and_a_missing_one_is_not_damaged(tmp_path):
         blocks_of(Store.at(tmp_path), piece)
     file.unlink()
     with pytest.raises(FileNotFoundError):
+        blocks_of(Store.at(tmp_path), piece)
+    with pytest.raises(FileNotFoundError):
         read_block(Store.at(tmp_path), block, ("key",))
 
 
