@@ -41,6 +41,7 @@ METRICS_S = 2.0  # the lag changes even while nothing lands
 STOP_WAIT_S = (
     30.0  # a micro-batch under way is given this long before it is interrupted (and repeated at the next start)
 )
+LISTED_AGAIN = 3  # times that --once begins a computation anew because files that it had listed have gone
 DELIVERY_WAIT_S = 15.0  # at the end of a job that follows; --once waits as long as targets take results
 END_S = STOP_WAIT_S + 30.0  # limit for anything else that hangs, such as a start of Spark
 
@@ -85,11 +86,12 @@ class _Run:
             problems = self._delivered(None)
         self._end(problems)
 
-    def _compute(self, part: "RunningWork", spark: "SparkSession") -> None:
+    def _compute(self, part: "RunningWork", spark: "SparkSession", again: int = LISTED_AGAIN) -> None:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         from whenabouts_cloud.jobs.output.task_files import LostRowsError
+        from whenabouts_cloud.jobs.reading.gone import names_gone
 
         if self._interrupted.is_set():
             raise click.Abort
@@ -97,9 +99,11 @@ class _Run:
             with self._progress(spark):
                 result = part.compute(spark)
         except Exception as error:
-            if not self._interrupted.is_set() and self._mended(part, error):
-                self._compute(part, spark)
-                return
+            if not self._interrupted.is_set():
+                gone = again > 0 and names_gone(self._options.landing, str(error))
+                if gone or self._mended(part, error):
+                    self._compute(part, spark, again - gone)
+                    return
             if self._interrupted.is_set():
                 raise click.Abort from None
             if not isinstance(error, PySparkException | Py4JError | OSError | LostRowsError):

@@ -1,5 +1,6 @@
 """A run of works before Spark is needed (`jobs.runner`, `jobs.running_work`); tests of jobs on Spark run the rest."""
 
+import contextlib
 import socket
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from support.cloud.s3 import variables
 from whenabouts_cloud.cli import main
 from whenabouts_cloud.jobs.output.output_place import Output
 from whenabouts_cloud.jobs.output.sink import claim
-from whenabouts_cloud.jobs.runner import run
+from whenabouts_cloud.jobs.runner import LISTED_AGAIN, _Run, run
 from whenabouts_cloud.jobs.work import Options, Work
 from whenabouts_cloud.landing.store import Store
 from whenabouts_cloud.rules import parse_rules
@@ -53,6 +54,31 @@ def test_an_output_of_another_rule_is_refused(start, tmp_path, once):
     claim(tmp_path / "out", THEN, "once" if once else "streaming", 2)
     with pytest.raises(click.UsageError, match=r"found results of rule .*take another --out"):
         start("landing", once)
+
+
+@pytest.mark.parametrize("times", [LISTED_AGAIN, LISTED_AGAIN + 1])
+def test_one_pass_begins_anew_a_few_times_when_files_that_it_has_listed_are_gone(tmp_path, monkeypatch, times):
+    """They were merged or deleted meanwhile; for ever would be a landing that is deleted faster than it is read."""
+    (tmp_path / "landing").mkdir()
+    left_out = []
+
+    def compute(_, names):
+        left_out.append(list(names))
+        if len(left_out) <= times:
+            raise OSError(
+                "DamagedFileError: hour=2026-11-20T18/part-00000001.parquet: found no whole Parquet file (gone)"
+            )
+        return Store.at(tmp_path / "none"), []
+
+    monkeypatch.setattr(_Run, "_session", lambda _: contextlib.nullcontext())
+    places = Store.at(tmp_path / "landing"), Output.at(tmp_path / "out")
+    options = Options(*places, True, False, 2, 0.0, "local[1]", True, "text", None)
+    ends = (
+        pytest.raises(click.ClickException, match="not computed") if times > LISTED_AGAIN else contextlib.nullcontext()
+    )
+    with ends:
+        run([Work([NEAR], options.out, "pairs", str, {}, compute, compute)], options)
+    assert left_out == [[]] * (LISTED_AGAIN + 1)
 
 
 def test_a_signal_ends_the_wait_for_a_landing(tmp_path):
