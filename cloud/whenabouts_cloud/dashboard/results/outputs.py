@@ -1,7 +1,7 @@
 """The outputs of jobs below the places that `--results` names, and the batches of each that are new.
 
 A place is what a job has as --out (`pairs/RULE`, `matches`, `counts`, `verdicts/RULE` below it), or a folder of such. An
-output whose one batch was replaced as a whole (`--once`) is told as anew.
+output that was replaced as a whole (by `--once`, or because its folder was deleted) is told as anew.
 """
 
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from whenabouts_cloud.dashboard.results.result_rows import KINDS
 from whenabouts_cloud.delivery.published import FOLDER, INPUT, folder_of, numbers_after
+from whenabouts_cloud.landing.index import is_settled
 from whenabouts_cloud.landing.store import Store
 
 MAX_OUTPUTS = 500
@@ -56,15 +57,18 @@ class Batches:
 
     def __init__(self, output: Output) -> None:
         self.output = output
+        self._begin()
+
+    def _begin(self) -> None:
         self._last = {"": -1, LATE: -1}
-        self._first = b""  # of batch 0: another digest means that all was replaced
+        self._read = b""  # what the last batch said of its input: something else there means that all was replaced
         self._changed: dict[str, int | None] = {"": -1, LATE: -1}
 
     def replaced(self) -> bool:
         """True if the output is another one than before; its batches are new again."""
-        if self._last[""] != 0 or self._input() == self._first:  # an output of --once has one batch
+        if self._last[""] < 0 or self._input() == self._read:
             return False
-        self._last, self._changed = {"": -1, LATE: -1}, {"": -1, LATE: -1}
+        self._begin()
         return True
 
     def new(self) -> list[tuple[str, Store, int]]:
@@ -75,17 +79,17 @@ class Batches:
             changed = store.changed_ns("")
             if changed is not None and changed == self._changed[side]:
                 continue
-            for number in numbers_after(store, self._last[side]):
-                found.append((side, store.at_folder(folder_of(number)), number))
-                self._last[side] = number
-                if not side and number == 0:
-                    self._first = self._input()
-            self._changed[side] = changed
+            numbers = numbers_after(store, self._last[side])
+            found += [(side, store.at_folder(folder_of(number)), number) for number in numbers]
+            self._last[side] = max(numbers, default=self._last[side])
+            if numbers and not side:
+                self._read = self._input()
+            self._changed[side] = changed if is_settled(changed) else None
         return found
 
     def _input(self) -> bytes:
-        """What the first batch says of its input."""
+        """What the last batch says of its input, and when it was published; nothing if it is not there."""
         try:
-            return self.output.store.read(f"{folder_of(0)}/{INPUT}")
+            return self.output.store.read(f"{folder_of(self._last[''])}/{INPUT}")
         except FileNotFoundError:
             return b""
