@@ -79,12 +79,13 @@ class Batches:
             changed = store.changed_ns("")
             if changed is not None and changed == self._changed[side]:
                 continue
+            settled_ns = changed if is_settled(changed) else None
             numbers = numbers_after(store, self._last[side])
             found += [(side, store.at_folder(folder_of(number)), number) for number in numbers]
             self._last[side] = max(numbers, default=self._last[side])
             if numbers and not side:
                 self._read = self._input()
-            self._changed[side] = changed if is_settled(changed) else None
+            self._changed[side] = settled_ns
         return found
 
     def _input(self) -> bytes:
