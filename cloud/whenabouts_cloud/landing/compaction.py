@@ -3,8 +3,9 @@
 An hour of a part is closed when its ingest has begun a later one. Files with consecutive numbers become one file, which
 hides them from readers from the moment it appears (`layout`); they are deleted by a later run, after a grace in which
 readers that have listed them can finish. A kill at any point leaves the originals, or a merged file that hides them, or
-both: the next run goes on. Two runs at a time do the same work twice and harm nothing. A file that cannot be read stays as
-it is.
+both: the next run goes on. Of two runs at a time one leaves out the parts that the other holds: in a local folder both would
+write a merged file under the same hidden name. In an object store, where files appear whole, they do the same work twice.
+A file that cannot be read stays as it is.
 
 A run notes the hour before which nothing is left to do, in `_compacted` of each part, so that the next run does not list
 the hours of years. Without this note it lists them all.
@@ -12,6 +13,8 @@ the hours of years. Without this note it lists them all.
 Cost: reads and writes each reading once; a merged file is sorted in memory, at some 150 bytes a reading.
 """
 
+import contextlib
+import fcntl
 import functools
 import json
 import re
@@ -48,6 +51,7 @@ TOGETHER = 128  # files joined at once: many small tables take several times the
 KINDS = (DATA, AHEAD, FRONTIER)
 _NUMBER = pa.field(NUMBER, pa.int64())
 MARK = "_compacted"  # object of a part: the hour before which nothing is left to do
+LOCK = "_compacting"  # file of a part in a local folder, under a lock while a run works there
 
 
 class Merge(NamedTuple):
@@ -64,13 +68,16 @@ class Merge(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What a run has done: files merged, into how many, readings in them, originals deleted, files that cannot be read."""
+    """What a run has done: files merged, into how many, readings in them, originals deleted, files that cannot be read, and
+    parts, "" for the landing itself, in which another run is at work.
+    """
 
     merged: int = 0
     into: int = 0
     readings: int = 0
     deleted: int = 0
     unreadable: tuple[str, ...] = ()
+    busy: tuple[str, ...] = ()
 
 
 def compact(landing: Store, now_ns: int, grace_ns: int, advance: Callable[[int], None] = lambda _: None) -> Done:
@@ -81,31 +88,56 @@ def compact(landing: Store, now_ns: int, grace_ns: int, advance: Callable[[int],
     done = Done()
     for part in parts_of(landing):
         store = landing.at_folder(part)
-        since = _mark(store)
-        hours, last = closed_hours(store, since)
-        unfinished = last
-        for kind, hour, files in hours:
-            gone = hidden(files)
-            old = {
-                into
-                for into in set(gone.values())
-                if now_ns - _written_ns(store, kind, hour, into) > grace_ns and _is_whole(store, kind, hour, into)
-            }
-            for original in (one for one, into in gone.items() if into in old):
-                store.remove(path_of(kind, hour, original))
-                done = done._replace(deleted=done.deleted + 1)
-            waiting = old != set(gone.values())
-            visible = [one for one in files if one not in gone]
-            unreadable = list[str]()
-            for merge in merges(kind, hour, visible, functools.partial(_rows, store, kind, hour, unreadable)):
-                done = _merged(store, merge, done)
-                waiting = True
-                advance(len(merge.files))
-            done = done._replace(unreadable=(*done.unreadable, *unreadable))
-            if waiting:
-                unfinished = min(unfinished, hour)
-        if unfinished > since:
-            store.write(MARK, unfinished.encode())
+        with held(store) as is_held:
+            if is_held:
+                done = _compact_part(store, done, now_ns, grace_ns, advance)
+            else:
+                done = done._replace(busy=(*done.busy, part))
+    return done
+
+
+@contextlib.contextmanager
+def held(part: Store) -> Iterator[bool]:
+    """Keep other runs out of a part; False if one is at work there."""
+    if part.local is None:
+        yield True
+        return
+    with (part.local / LOCK).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+
+
+def _compact_part(store: Store, done: Done, now_ns: int, grace_ns: int, advance: Callable[[int], None]) -> Done:
+    """Do the work of a run in one part."""
+    since = _mark(store)
+    hours, last = closed_hours(store, since)
+    unfinished = last
+    for kind, hour, files in hours:
+        gone = hidden(files)
+        old = {
+            into
+            for into in set(gone.values())
+            if now_ns - _written_ns(store, kind, hour, into) > grace_ns and _is_whole(store, kind, hour, into)
+        }
+        for original in (one for one, into in gone.items() if into in old):
+            store.remove(path_of(kind, hour, original))
+            done = done._replace(deleted=done.deleted + 1)
+        waiting = old != set(gone.values())
+        visible = [one for one in files if one not in gone]
+        unreadable = list[str]()
+        for merge in merges(kind, hour, visible, functools.partial(_rows, store, kind, hour, unreadable)):
+            done = _merged(store, merge, done)
+            waiting = True
+            advance(len(merge.files))
+        done = done._replace(unreadable=(*done.unreadable, *unreadable))
+        if waiting:
+            unfinished = min(unfinished, hour)
+    if unfinished > since:
+        store.write(MARK, unfinished.encode())
     return done
 
 

@@ -6,7 +6,7 @@
     LANDING/_health/hour=2026-01-31T17/part-*.jsonl             what gateways and the ingest reported about themselves
     LANDING/_dead/, _ingest/, _damaged/                         dead letters; the ingest's own; records of repairs
     LANDING/_truth.jsonl                                        true times of readings, where a simulation has written them
-    LANDING/_compacted                                          how far small files are merged
+    LANDING/_compacted, _compacting                             how far small files are merged; lock of who merges them
     LANDING/ingest=NAME/...                                     the same for each ingest that has a name: a part
 
 Each part has one writer, which gives its files (readings, frontiers, side output) the numbers 1, 2, 3 ... in the order in

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 
@@ -23,6 +24,7 @@ from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.landing import compaction
 from whenabouts_cloud.landing.compaction import compact
+from whenabouts_cloud.landing.damage import check
 from whenabouts_cloud.landing.files import DamagedFileError, check_file
 from whenabouts_cloud.landing.history import History, frontiers_of, readings_of
 from whenabouts_cloud.landing.scan import frontiers_in, read_piece
@@ -176,6 +178,27 @@ def test_a_kill_at_any_moment_loses_and_doubles_nothing_for_any_reader(tmp_path,
     assert content(store)[:2] == before[:2]
     hours = sorted((tmp_path / "l").glob("hour=*"))
     assert [len(list(hour.glob("part-*"))) for hour in hours[:-1]] == [1] * 4
+
+
+def test_a_second_run_at_the_same_time_leaves_a_part_to_the_first(tmp_path, monkeypatch):
+    """It begins while the first is writing a merged file, which both would write under the same hidden name."""
+    store, second = ingested(tmp_path, hours=2, each=6), []
+    (tmp_path / "ingest=other").mkdir()
+    before, ranges = content(store), compaction.numbers_in
+
+    def meanwhile(tables):
+        monkeypatch.setattr(compaction, "numbers_in", ranges)
+        thread = threading.Thread(target=lambda: second.append(compact(store, time.time_ns(), HOUR_NS)))
+        thread.start()
+        thread.join()
+        return ranges(tables)
+
+    monkeypatch.setattr(compaction, "numbers_in", meanwhile)
+    first = compact(store, time.time_ns(), HOUR_NS)
+    assert (first.into, first.busy) == (1, ())
+    assert second == [compaction.Done(busy=("",))]
+    assert check(tmp_path).found == []
+    assert content(store)[:2] == before[:2]
 
 
 def test_an_ingest_goes_on_beside_it_and_restarts_after_it(tmp_path):

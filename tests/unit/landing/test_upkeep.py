@@ -5,6 +5,8 @@ from click.testing import CliRunner
 
 from support.cloud.landing import land, reading
 from whenabouts_cloud.commands.landing.upkeep import compact_landing, retain_landing
+from whenabouts_cloud.landing.compaction import held
+from whenabouts_cloud.landing.store import Store
 
 
 @pytest.fixture
@@ -25,6 +27,15 @@ def test_compact_says_what_it_has_merged_and_deleted(landing):
         "4 files with 4 readings merged into 1; 0 originals of earlier merges deleted\n",
         "0 files with 0 readings merged into 0; 4 originals of earlier merges deleted\n",
     ]
+
+
+def test_compact_names_what_it_leaves_to_a_run_that_is_at_work(landing):
+    """Nothing is merged meanwhile, and that is no error."""
+    with held(Store.at(landing)):
+        done = CliRunner().invoke(compact_landing, ["--landing", landing, "--grace", "0s"])
+    assert done.exit_code == 0
+    assert done.stderr == f"left to another run, which is at work there: {landing}\n"
+    assert done.stdout.startswith("0 files with 0 readings merged")
 
 
 @pytest.mark.parametrize(

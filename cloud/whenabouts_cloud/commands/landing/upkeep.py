@@ -46,6 +46,8 @@ def compact_landing(landing: Store, grace: float, as_json: bool) -> None:
         ) from None
     for problem in done.unreadable:
         click.echo(f"left as it is: {problem}. Run: whenabouts-cloud landing check --landing {landing.uri}", err=True)
+    for part in done.busy:
+        click.echo(f"left to another run, which is at work there: {landing.at_folder(part).uri}", err=True)
     click.echo(json.dumps(done._asdict()) if as_json else _text(done))
 
 
