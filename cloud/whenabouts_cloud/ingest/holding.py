@@ -17,7 +17,7 @@ from whenabouts_cloud.durable import make_folder, sync
 from whenabouts_cloud.ingest import conditional
 from whenabouts_cloud.ingest.conditional import Conflict
 from whenabouts_cloud.ingest.lease import Lease, LeaseHeld, LeaseLost, acquire
-from whenabouts_cloud.landing.layout import AHEAD, FRONTIER
+from whenabouts_cloud.landing.layout import AHEAD, FRONTIER, numbers_of
 from whenabouts_cloud.landing.running_mark import RunningMark
 from whenabouts_cloud.landing.store import Store
 
@@ -107,9 +107,7 @@ class _Locked:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._mark = RunningMark(folder)
             self.interrupted = self._mark.interrupted
-            for pattern in ("*/.part-*", *(f"{kind}/*/.part-*" for kind in (AHEAD, FRONTIER))):
-                for leftover in folder.glob(pattern):
-                    leftover.unlink()
+            _remove_leftovers(folder)
         except BlockingIOError:
             self._lock.close()
             raise LandingError(
@@ -153,6 +151,15 @@ class _Locked:
         if not self.interrupted and not self._unsure:
             self._mark.remove()
         self._lock.close()
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the half files of an ingest that was killed; those of merged files are of `compact`, which may be running."""
+    for pattern in ("*/.part-*", *(f"{kind}/*/.part-*" for kind in (AHEAD, FRONTIER))):
+        for path in folder.glob(pattern):
+            numbers = numbers_of(path.name.removeprefix("."))
+            if numbers is not None and numbers.first == numbers.last:
+                path.unlink(missing_ok=True)
 
 
 class _Leased:

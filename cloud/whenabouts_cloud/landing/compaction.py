@@ -142,7 +142,10 @@ def _compact_part(store: Store, done: Done, now_ns: int, grace_ns: int, advance:
 
 
 def closed_hours(part: Store, since: str) -> tuple[Iterator[tuple[str, str, list[Numbers]]], str]:
-    """(kind, hour, its numbered files, sorted) of every folder from an hour on but those of the last hour; the last hour."""
+    """(kind, hour, its numbered files, sorted) of every folder from an hour on but those of the last hour; the last hour.
+
+    To be called while the part is `held`.
+    """
     hours = {
         kind: sorted(one.name.removeprefix(HOUR) for one in part.entries(kind) if one.name.startswith(HOUR))
         for kind in KINDS
@@ -153,9 +156,15 @@ def closed_hours(part: Store, since: str) -> tuple[Iterator[tuple[str, str, list
 
 
 def _files_of(part: Store, kind: str, hour: str) -> list[Numbers]:
-    names = (one.name for one in part.entries(f"{kind}/{HOUR}{hour}" if kind else f"{HOUR}{hour}"))
-    numbered = (numbers_of(name) for name in names if name.endswith(SUFFIX[kind]))
-    return sorted(one for one in numbered if one is not None)
+    """The numbered files of an hour, sorted. What a killed run has left of a merged file is removed."""
+    folder = f"{kind}/{HOUR}{hour}" if kind else f"{HOUR}{hour}"
+    files = list[Numbers]()
+    for name in (one.name for one in part.entries(folder) if one.name.endswith(SUFFIX[kind])):
+        if (one := numbers_of(name)) is not None:
+            files.append(one)
+        elif (half := numbers_of(name.removeprefix("."))) is not None and half.first < half.last:
+            part.remove(f"{folder}/{name}")
+    return sorted(files)
 
 
 def _mark(part: Store) -> str:

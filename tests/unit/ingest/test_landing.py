@@ -87,6 +87,24 @@ def test_leftovers_of_a_crash_are_removed_at_the_next_start(tmp_path):
     assert not frontier.exists()
 
 
+def test_a_half_file_that_another_program_renames_during_a_start_stops_no_ingest(tmp_path, monkeypatch):
+    """It is gone when the start has listed it and would remove it."""
+    landing = Landing(tmp_path)
+    whole = land(landing, "g1", 0, 3)
+    landing.close()
+    half, unlink = whole.with_name(".part-00000002.parquet"), Path.unlink
+    half.write_bytes(b"PAR1")
+
+    def renamed_first(path, missing_ok=False):
+        if path == half:
+            half.rename(half.with_name("other"))
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", renamed_first)
+    Landing(tmp_path)
+    assert not half.exists()
+
+
 def test_numbers_and_ledger_survive_a_clock_that_is_put_back(tmp_path, monkeypatch):
     """hour:   5        6 (snapshot)      5 again: the hours of folders do not go back"""
     monkeypatch.setattr(landing_module, "SNAPSHOT_EVERY", 2)

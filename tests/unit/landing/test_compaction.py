@@ -201,6 +201,36 @@ def test_a_second_run_at_the_same_time_leaves_a_part_to_the_first(tmp_path, monk
     assert content(store)[:2] == before[:2]
 
 
+def test_an_ingest_that_starts_meanwhile_leaves_the_half_file_to_the_run(tmp_path, monkeypatch):
+    """It removes only what an ingest has left."""
+    store, ranges = ingested(tmp_path, hours=2, each=6), compaction.numbers_in
+    before = content(store)
+
+    def meanwhile(tables):
+        Landing(tmp_path).close()
+        return ranges(tables)
+
+    monkeypatch.setattr(compaction, "numbers_in", meanwhile)
+    assert compact(store, time.time_ns(), HOUR_NS).into == 1
+    assert content(store)[:2] == before[:2]
+
+
+def test_the_half_file_of_a_killed_run_is_removed_by_the_next_one(tmp_path):
+    """Of readings and of frontiers, whatever the next one merges; an ingest's stays."""
+    store = ingested(tmp_path, hours=2, each=6)
+    hour = min(one.name for one in store.entries() if one.name.startswith("hour="))
+    halves = [
+        tmp_path / hour / ".part-00000001-00000005.parquet",
+        tmp_path / f"_frontier/{hour}/.part-00000001-00000003.json",
+    ]
+    own = tmp_path / hour / ".part-00000009.parquet"
+    for path in (*halves, own):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"PAR1")
+    compact(store, time.time_ns(), HOUR_NS)
+    assert [path.exists() for path in (*halves, own)] == [False, False, True]
+
+
 def test_an_ingest_goes_on_beside_it_and_restarts_after_it(tmp_path):
     """Its ledger still knows every reading, although the files it was rebuilt from are merged."""
     store = ingested(tmp_path / "l")
