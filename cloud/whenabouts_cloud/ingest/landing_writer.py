@@ -107,12 +107,16 @@ class Landing:
         ledger.trim()
 
     def recover(self) -> Iterator[Range]:
-        """Yield the numbers that have landed, from the snapshot and the files written after it.
+        """Yield the numbers that have landed, some of them twice, from the snapshot and the files written after it.
 
         Raises:
             LandingError: a file is damaged.
         """
         yield from map(range_of, self._read_snapshot()["ranges"])
+        yield from self._in_files(frozenset())
+
+    def _in_files(self, gone: frozenset[str]) -> Iterator[Range]:
+        """The numbers in the files after the snapshot. gone: what was listed before and was not there any more."""
         for number, _, path in self._files():
             if number <= self._upto or not path.endswith(SUFFIX[DATA]):
                 continue
@@ -122,6 +126,11 @@ class Landing:
                         check_footer(file)
                     yield from map(range_of, json.loads(pq.read_metadata(file).metadata[RANGES_KEY]))
             except (OSError, ValueError, KeyError, TypeError) as error:
+                if isinstance(error, FileNotFoundError) and path not in gone:
+                    yield from self._in_files(
+                        gone | {path}
+                    )  # it was merged and deleted: the merged file has its numbers
+                    return
                 raise LandingError(
                     f"landing {self.store.uri}: {path} is damaged ({error}), expected a file of this ingest; run: "
                     f"whenabouts-cloud landing check --landing {self.store.uri} --repair"

@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from whenabouts_cloud.ingest import landing_writer as landing_module
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.holding import LandingError
 from whenabouts_cloud.ingest.landing_writer import FRONTIER_KEPT_US, Landing
+from whenabouts_cloud.landing.compaction import compact
 from whenabouts_cloud.landing.damage import check
 from whenabouts_cloud.landing.history import History
 from whenabouts_cloud.landing.ranges import as_ranges
@@ -141,7 +143,7 @@ def test_a_damaged_snapshot_is_reported_and_can_be_deleted(tmp_path, text):
     assert list(Landing(tmp_path).recover()) == [("g1", 0, 0, 2)]
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1", "foreign"])
+@pytest.mark.parametrize("content", [b"", b"PAR1", "foreign", "a link to nothing"])
 def test_a_damaged_data_file_is_named(tmp_path, content):
     """A file without the end of Parquet, or without our numbers, is named, with what to do."""
     landing = Landing(tmp_path)
@@ -149,10 +151,28 @@ def test_a_damaged_data_file_is_named(tmp_path, content):
     landing.close()
     if content == "foreign":
         pq.write_table(pa.table({"x": [1]}), path)
+    elif content == "a link to nothing":
+        path.unlink()
+        path.symlink_to("nothing")
     else:
         path.write_bytes(content)
     with pytest.raises(LandingError, match=r"part-00000001.parquet is damaged .* landing check --landing .* --repair"):
         list(Landing(tmp_path).recover())
+
+
+def test_a_start_finds_the_numbers_of_files_that_are_merged_and_deleted_while_it_reads(tmp_path):
+    """It has listed them; then the merged file is listed, which has the numbers of all."""
+    landing = Landing(tmp_path)
+    for n in range(4):
+        land(landing, "g1", 3 * n, 3, NOW_US + n // 3 * HOUR_US)
+    landing.close()
+    store, numbers = Store.at(tmp_path), Landing(tmp_path).recover()
+    found = [next(numbers)]
+    for later_ns in (0, 10**13):
+        compact(store, time.time_ns() + later_ns, 0)
+    assert len(files(tmp_path)) == 2
+    found += numbers
+    assert {seq for *_, first, last in found for seq in range(first, last + 1)} == set(range(12))
 
 
 def test_files_of_others_in_the_hours_are_not_touched(tmp_path):
