@@ -5,7 +5,8 @@ hides them from readers from the moment it appears (`layout`); they are deleted 
 readers that have listed them can finish. A kill at any point leaves the originals, or a merged file that hides them, or
 both: the next run goes on. Of two runs at a time one leaves out the parts that the other holds: in a local folder both would
 write a merged file under the same hidden name. In an object store, where files appear whole, they do the same work twice.
-A file that cannot be read stays as it is.
+A file that cannot be read stays as it is, and one that could not be read once: jobs do not read its name again, so its
+readings must not disappear in another file before a repair has given it a new name.
 
 A run notes the hour before which nothing is left to do, in `_compacted` of each part, so that the next run does not list
 the hours of years. Without this note it lists them all.
@@ -18,7 +19,7 @@ import fcntl
 import functools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -26,7 +27,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.landing.files import RANGES_KEY, DamagedFileError, check_file, numbers_in, read_footer
+from whenabouts_cloud.landing.files import (
+    DAMAGED_DIR,
+    LEFT_OUT_DIR,
+    RANGES_KEY,
+    DamagedFileError,
+    check_file,
+    numbers_in,
+    read_footer,
+)
 from whenabouts_cloud.landing.history import Piece
 from whenabouts_cloud.landing.layout import (
     AHEAD,
@@ -68,8 +77,8 @@ class Merge(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What a run has done: files merged, into how many, readings in them, originals deleted, files that cannot be read, and
-    parts, "" for the landing itself, in which another run is at work.
+    """What a run has done: files merged, into how many, readings in them, originals deleted, files that stay as they are
+    and why, and parts, "" for the landing itself, in which another run is at work.
     """
 
     merged: int = 0
@@ -116,8 +125,11 @@ def _compact_part(store: Store, done: Done, now_ns: int, grace_ns: int, advance:
     since = _mark(store)
     hours, last = closed_hours(store, since)
     unfinished = last
+    has_noted = bool(store.entries(DAMAGED_DIR))
     for kind, hour, files in hours:
-        gone = hidden(files)
+        noted = _noted(store, kind, hour) if has_noted else set[Numbers]()
+        covered = hidden(files)
+        gone = {one: into for one, into in covered.items() if one not in noted}
         old = {
             into
             for into in set(gone.values())
@@ -127,9 +139,9 @@ def _compact_part(store: Store, done: Done, now_ns: int, grace_ns: int, advance:
             store.remove(path_of(kind, hour, original))
             done = done._replace(deleted=done.deleted + 1)
         waiting = old != set(gone.values())
-        visible = [one for one in files if one not in gone]
+        visible = [one for one in files if one not in covered]
         unreadable = list[str]()
-        for merge in merges(kind, hour, visible, functools.partial(_rows, store, kind, hour, unreadable)):
+        for merge in merges(kind, hour, visible, functools.partial(_rows, store, kind, hour, noted, unreadable)):
             done = _merged(store, merge, done)
             waiting = True
             advance(len(merge.files))
@@ -157,7 +169,7 @@ def closed_hours(part: Store, since: str) -> tuple[Iterator[tuple[str, str, list
 
 def _files_of(part: Store, kind: str, hour: str) -> list[Numbers]:
     """The numbered files of an hour, sorted. What a killed run has left of a merged file is removed."""
-    folder = f"{kind}/{HOUR}{hour}" if kind else f"{HOUR}{hour}"
+    folder = _folder(kind, hour)
     files = list[Numbers]()
     for name in (one.name for one in part.entries(folder) if one.name.endswith(SUFFIX[kind])):
         if (one := numbers_of(name)) is not None:
@@ -165,6 +177,18 @@ def _files_of(part: Store, kind: str, hour: str) -> list[Numbers]:
         elif (half := numbers_of(name.removeprefix("."))) is not None and half.first < half.last:
             part.remove(f"{folder}/{name}")
     return sorted(files)
+
+
+def _noted(part: Store, kind: str, hour: str) -> set[Numbers]:
+    """The files of an hour that a job has left out or a repair has recorded."""
+    folders = (f"{place}/{_folder(kind, hour)}" for place in (LEFT_OUT_DIR, DAMAGED_DIR))
+    names = [one.name for folder in folders for one in part.entries(folder)]
+    found = (numbers_of(name.removesuffix(".json")) or numbers_of(name) for name in names)
+    return {one for one in found if one is not None}
+
+
+def _folder(kind: str, hour: str) -> str:
+    return f"{kind}/{HOUR}{hour}" if kind else f"{HOUR}{hour}"
 
 
 def _mark(part: Store) -> str:
@@ -277,16 +301,22 @@ def _piece(kind: str, hour: str, one: Numbers) -> Piece:
     return Piece(path_of(kind, hour, one), kind, hour, one.first - 1, one.last, one.first < one.last)
 
 
-def _rows(store: Store, kind: str, hour: str, unreadable: list[str], one: Numbers) -> int | None:
-    """Readings in a file, 1 for frontiers; None, and what is wrong, if it cannot be read or differs from its checksum."""
+def _rows(
+    store: Store, kind: str, hour: str, noted: Collection[Numbers], unreadable: list[str], one: Numbers
+) -> int | None:
+    """Readings in a file, 1 for frontiers; None, and why, if it cannot be read, differs from its checksum, or is noted."""
     if kind == FRONTIER:
-        return 1
+        return None if one in noted else 1
     path = path_of(kind, hour, one)
     try:
-        return read_footer(store, path).rows
+        rows = read_footer(store, path).rows
     except DamagedFileError as error:
         unreadable.append(f"{path}: {error}")
         return None
+    if rows and one in noted:
+        unreadable.append(f"{path}: it was left out or moved while it was damaged, and jobs do not read a name twice")
+        return None
+    return rows
 
 
 def _written_ns(store: Store, kind: str, hour: str, one: Numbers) -> int:

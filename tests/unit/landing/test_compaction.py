@@ -22,10 +22,11 @@ from support.cloud.s3 import BUCKET, s3_server
 from whenabouts_cloud.cli import main
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing_writer import Landing
+from whenabouts_cloud.jobs.output.left_out import note_left_out
 from whenabouts_cloud.landing import compaction
 from whenabouts_cloud.landing.compaction import compact
-from whenabouts_cloud.landing.damage import check
-from whenabouts_cloud.landing.files import DamagedFileError, check_file
+from whenabouts_cloud.landing.damage import check, record_of
+from whenabouts_cloud.landing.files import RANGES_KEY, DamagedFileError, check_file
 from whenabouts_cloud.landing.history import History, frontiers_of, readings_of
 from whenabouts_cloud.landing.scan import frontiers_in, read_piece
 from whenabouts_cloud.landing.schema import SCHEMA
@@ -268,6 +269,40 @@ def test_a_file_whose_footer_differs_from_its_checksum_is_not_merged(tmp_path):
     compact(store, later(), 0)
     names = sorted(one.name for one in path.parent.iterdir())
     assert names == ["part-00000001-00000003.parquet", "part-00000004.parquet", "part-00000005-00000007.parquet"]
+
+
+@pytest.mark.parametrize("by", ["a job", "a repair"])
+@pytest.mark.parametrize("back", ["before", "after"])
+def test_a_file_that_jobs_do_not_read_again_stays_until_a_repair_has_renamed_it(tmp_path, by, back):
+    """It was damaged, and is put back whole, before or after the others are merged."""
+    store = ingested(tmp_path, hours=2, each=7)
+    path = sorted(tmp_path.glob("hour=*/part-*.parquet"))[3]
+    name = path.relative_to(tmp_path).as_posix()
+    if by == "a job":
+        note_left_out(store, [name])
+    else:
+        record_of(tmp_path, name).parent.mkdir(parents=True)
+        record_of(tmp_path, name).write_text("{}")
+    if back == "after":
+        path.rename(tmp_path / "_kept")
+    done = compact(store, time.time_ns(), 0)
+    if back == "after":
+        (tmp_path / "_kept").rename(path)
+    else:
+        assert done.unreadable[0].startswith(f"{name}: it was left out or moved")
+    compact(store, later(), 0)
+    assert [(one.file, one.kind) for one in check(tmp_path).found] == [(name, "unseen")]
+    assert len(list(path.parent.iterdir())) == (3 if back == "before" else 2)
+
+
+def test_an_empty_file_that_a_job_has_left_out_is_merged(tmp_path):
+    """As a loss of power leaves it: it has no readings that a job could miss, and no check tells of it."""
+    store = ingested(tmp_path, hours=2, each=3)
+    path = sorted(tmp_path.glob("hour=*/part-*.parquet"))[1]
+    pq.write_table(SCHEMA.empty_table().replace_schema_metadata({RANGES_KEY: "[]"}), path)
+    note_left_out(store, [path.relative_to(tmp_path).as_posix()])
+    done = compact(store, time.time_ns(), 0)
+    assert (done.merged, done.into, done.unreadable) == (3, 1, ())
 
 
 def test_large_hours_become_several_files(tmp_path, monkeypatch):
