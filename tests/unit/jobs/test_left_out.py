@@ -1,9 +1,13 @@
 """The list of damaged files that a query leaves out."""
 
+import time
+
 import pytest
 
 from support.cloud.landing import EPOCH_US, land, reading
+from whenabouts_cloud.jobs.output import left_out
 from whenabouts_cloud.jobs.output.left_out import DamagedInputError, LeftOut
+from whenabouts_cloud.landing.compaction import compact
 from whenabouts_cloud.landing.files import LEFT_OUT_DIR
 from whenabouts_cloud.landing.history import everything
 from whenabouts_cloud.landing.layout import FRONTIER, Numbers, path_of
@@ -18,18 +22,44 @@ def query(tmp_path):
     return LeftOut(Store.at(tmp_path / "a landing"), Store.at(tmp_path / "out"))
 
 
-def test_a_file_that_is_gone_is_found_once_and_stays_on_the_list(query):
-    """It was deleted after it had been listed."""
-    paths = [land(query.landing.local, [reading("g", n, "s", "k", EPOCH_US, EPOCH_US)], n) for n in range(2)]
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_query_lists_again_when_a_file_is_gone_which_is_not_damaged(query, whole):
+    """It was merged and deleted after it had been listed: the merged file is read instead."""
+    for n in range(2):
+        land(query.landing.local, [reading("g", n, "s", "k", EPOCH_US, EPOCH_US)], n)
+    land(query.landing.local, [reading("g", 2, "s", "k", EPOCH_US, EPOCH_US)], hour="2026-11-20T19")
     files = everything(query.landing)
-    query.check(files)
-    paths[1].unlink()
-    name = paths[1].relative_to(query.landing.local).as_posix()
-    with pytest.raises(DamagedInputError, match="found no file of this name any more") as error:
+    for later_ns in (0, 10**13):
+        compact(query.landing, time.time_ns() + later_ns, 0)
+    with pytest.raises(DamagedInputError) as error:
+        query.check(files, whole)
+    assert error.value.problems == {}
+    assert query.names() == []
+    assert not (query.landing.local / LEFT_OUT_DIR).exists()
+    query.check(everything(query.landing), whole)
+
+
+def test_of_files_that_are_gone_and_damaged_ones_the_damaged_are_left_out(query):
+    """A link to nothing is listed and cannot be opened: it is not gone, or the query would be started again for ever."""
+    paths = [land(query.landing.local, [reading("g", n, "s", "k", EPOCH_US, EPOCH_US)], n) for n in range(3)]
+    names = [path.relative_to(query.landing.local).as_posix() for path in paths]
+    files = everything(query.landing)
+    paths[0].unlink()
+    paths[1].write_bytes(b"")
+    paths[2].unlink()
+    paths[2].symlink_to("nothing")
+    with pytest.raises(DamagedInputError) as error:
         query.check(files)
-    assert list(error.value.problems) == query.names() == [name]
-    assert (query.landing.local / LEFT_OUT_DIR / name).exists()
-    query.check(files)
+    assert list(error.value.problems) == query.names() == names[1:]
+    assert not (query.landing.local / LEFT_OUT_DIR / names[0]).exists()
+
+
+def test_a_listing_of_all_damaged_files_names_none_that_goes_meanwhile(query, monkeypatch):
+    path = land(query.landing.local, [reading("g", 0, "s", "k", EPOCH_US, EPOCH_US)])
+    files = everything(query.landing)
+    path.unlink()
+    monkeypatch.setattr(left_out, "everything", lambda landing: files)
+    assert left_out.damaged_in(query.landing) == {}
 
 
 def test_a_list_in_which_a_bit_has_changed_leaves_out_no_other_file(query):

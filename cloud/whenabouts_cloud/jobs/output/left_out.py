@@ -7,6 +7,9 @@
 The end of each new file is read before a micro-batch, some 0.3 ms a file, and all of it if a task could not read it. The
 query then ends and is started again without the damaged files. The list keeps a micro-batch that is repeated as it was. Jobs
 never read a number twice: a file that is repaired, or put back, gets a new one by `landing check --repair`.
+
+A file that is gone is not damaged: it was merged or deleted after it had been listed. The query that is started again lists
+what is there.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -54,13 +57,15 @@ class LeftOut:
         """Check the new files of a micro-batch: the footers of those with readings, or all files whole.
 
         Raises:
-            DamagedInputError: some are damaged; they are on the list now.
+            DamagedInputError: some are damaged, they are on the list now; or some are gone.
         """
         known = self.names()
-        problems = damaged(self.landing, [one for one in new if one.path not in known], whole)
+        unreadable = _unreadable(self.landing, [one for one in new if one.path not in known], whole)
+        problems = _still_there(self.landing, unreadable)
         if problems:
             self.out.write(LEFT_OUT, sealed({"files": [*known, *problems]}))
             note_left_out(self.landing, problems)
+        if unreadable:
             raise DamagedInputError(problems)
 
     def look_again(self, new: Iterable[Piece], failure: str) -> None:
@@ -78,8 +83,10 @@ class LeftOut:
             raise DamagedInputError({})
 
 
-def damaged(landing: Store, pieces: Iterable[Piece], whole: bool = False) -> dict[str, str]:
-    """The problem of each damaged file, by its path below the landing; by footers of readings only, unless `whole`."""
+def _unreadable(landing: Store, pieces: Iterable[Piece], whole: bool = False) -> dict[str, str]:
+    """The problem of each file that is damaged or gone, by its path below the landing; by footers of readings only, unless
+    `whole`.
+    """
     look: Callable[[Store, str], object] = check_file if whole else read_footer
 
     def problem(one: Piece) -> str | None:
@@ -99,9 +106,16 @@ def damaged(landing: Store, pieces: Iterable[Piece], whole: bool = False) -> dic
         return {one.path: text for one, text in found if text is not None}
 
 
+def _still_there(landing: Store, problems: Mapping[str, str]) -> dict[str, str]:
+    """The problems without those of files that are in their folders no more."""
+    folders = {name.rpartition("/")[0] for name in problems}
+    there = {f"{folder}/{one.name}".lstrip("/") for folder in folders for one in landing.entries(folder)}
+    return {name: problem for name, problem in problems.items() if name in there}
+
+
 def damaged_in(landing: Store, whole: bool = False) -> dict[str, str]:
     """The problem of each damaged file in a whole landing that readers would see."""
-    return damaged(landing, everything(landing), whole)
+    return _still_there(landing, _unreadable(landing, everything(landing), whole))
 
 
 def note_left_out(landing: Store, names: Iterable[str]) -> None:
