@@ -127,9 +127,8 @@ class Landing:
                     yield from map(range_of, json.loads(pq.read_metadata(file).metadata[RANGES_KEY]))
             except (OSError, ValueError, KeyError, TypeError) as error:
                 if isinstance(error, FileNotFoundError) and path not in gone:
-                    yield from self._in_files(
-                        gone | {path}
-                    )  # it was merged and deleted: the merged file has its numbers
+                    # It was merged and deleted: the merged file has its numbers.
+                    yield from self._in_files(gone | {path})
                     return
                 raise LandingError(
                     f"landing {self.store.uri}: {path} is damaged ({error}), expected a file of this ingest; run: "
