@@ -36,7 +36,7 @@ AGGREGATES = {"a": ("SUM(a.value)", "MIN(a.value)"), "e": ("MAX(e.value)", "AVG(
 COUNTED = ("COUNT EVERY 300 ms", "COUNT EVERY 1 s", "NEXT COUNT EVERY 1 s")  # not with a gap at the end
 SHAPES = ("SEQ((shelf | till) a, exit e)", "SEQ(shelf a, !(till | exit) c, exit e)", "SEQ(shelf a, OR(till c, exit e))")
 WITH_AND = ("AND(shelf a, exit e)", "SEQ(AND(shelf a, till c), exit e)")
-AND_OPTIONS = ("", "POSSIBLE", "CAUSAL")  # what an event could replace, or begins a match, is said of events in a row
+AND_OPTIONS = ("", "CAUSAL")  # of AND these have a definition here
 CONDITIONS = (
     "a.t_max - a.t_min < 400 ms", "e.t_min - a.t_max < 600 ms", "a.gateway = e.gateway", 'e.site != "hall"',
     "c.gateway = a.gateway", "c.t_max - c.t_min > 20 ms", "c.t_min - a.t_min < 700 ms",
