@@ -57,3 +57,11 @@ def test_the_flash_log_on_littlefs_survives_a_cut_at_every_block_operation():
     reported = [line for line in lines if not line.startswith("OSError: ")]
     assert reported[:-1] == ["without a cut well"]
     assert int(reported[-1].removeprefix("cuts tried ")) > 100
+
+
+def test_the_flash_log_needs_no_memory_once_a_message_is_stored():
+    """
+    segment of 4096     two messages of 1500 bytes, all memory in use at the end of each write     landed, and the next
+    """
+    lines = run_on_board(HERE / "board_flash_memory.py").splitlines()
+    assert lines == ["(0, 5) 6", "(6, 11) 6", "(12, 17) 6", "failed 0"]

@@ -138,18 +138,21 @@ class FlashLog:
             head, crc = _head(generation)
         fields = struct.pack(_RECORD, len(payload), self.boot, self.next_seq, count)
         crc = binascii.crc32(payload, binascii.crc32(fields, crc))
-        self._doubted = (generation, offset)
         record = b"".join([head, fields, payload, struct.pack(_CRC, crc)])  # one copy: memory is short
+        start, tail = (generation, offset + len(head)), (generation, offset + len(head) + size)
+        message = Message(start, tail, self.boot, self.next_seq, count, payload)
+        ranges, next_seq = self._ranges.copy(), message.last_seq + 1
+        ranges.setdefault(self.boot, [self.next_seq, 0])
+        self._held[generation % self._segments] = generation  # the messages of an earlier one have landed
+        self._doubted = (generation, offset)
         self._flash.write(self._name(generation), offset, record)
+        # From here on no memory is asked for: if there were none, numbers of a stored message would be given again.
         self._doubted = None
-        self._held[generation % self._segments] = generation
-        start = (generation, offset + len(head))
-        self._tail, self._crc = (generation, offset + len(head) + size), crc
+        self._ranges, self._tail = ranges, tail
+        self._crc, self.next_seq = crc, next_seq
         if not self.readings:
             self._head = start
-        message = Message(start, self._tail, self.boot, self.next_seq, count, payload)
         self._count(message)
-        self.next_seq += count
         return message
 
     def _settle_doubt(self) -> None:
@@ -318,10 +321,11 @@ class FlashLog:
             size += piece
 
     def _count(self, message: Message) -> None:
+        if message.boot not in self._ranges:
+            self._ranges[message.boot] = [message.first_seq, 0]
+        self._ranges[message.boot][1] = message.last_seq
         self.readings += message.count
         self.payload_bytes += len(message.payload)
-        ends = self._ranges.setdefault(message.boot, [message.first_seq, message.last_seq])
-        ends[1] = message.last_seq
 
     # The slots.
 

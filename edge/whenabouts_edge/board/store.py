@@ -72,10 +72,6 @@ class Store:
         if self._count and (flush or self.is_due(now_us)):
             taken = [self._waiting[(self._first + n) % WAITING_MAX] for n in range(min(BATCH_MAX, self._count))]
             self._store(taken, now_us)  # type: ignore[arg-type]  # that many are there
-            for _ in taken:
-                self._waiting[self._first] = None
-                self._first = (self._first + 1) % WAITING_MAX
-            self._count -= len(taken)
             self._since_us = now_us
         elif self._gaps and not self._count and (self._retry_us is None or flush or now_us >= self._retry_us):
             self._store([], now_us)
@@ -90,7 +86,10 @@ class Store:
         return self._count >= BATCH_MAX or now_us - self._since_us >= self._commit_us
 
     def _store(self, pending_readings: "list[PendingReading]", now_us: int) -> None:
-        """Store these behind the open gaps, in as few messages as hold them."""
+        """Store these, the oldest that wait, behind the open gaps, in as few messages as hold them.
+
+        Each part is settled at once: memory may run out behind it, and what waits is stored again.
+        """
         gaps = [self._gaps[stream] for stream in sorted(self._gaps)]
         self._retry_us = now_us + RETRY_US
         wanted = gaps + pending_readings
@@ -105,20 +104,24 @@ class Store:
             tidy()
             if message is None or not self._append(count, message):
                 lost = [pending for pending in part if pending.kind != "gap"]
-                self.settled += len(lost)
                 self._refuse(lost)
+                self._settle(lost)
             else:
-                self._count_stored(part)
+                self._settle(part)
                 if self.on_stored is not None:
                     self.on_stored(part, first, now_us)
             wanted = wanted[count:]
             count = _fitting(wanted)
 
-    def _count_stored(self, pending_readings: "list[PendingReading]") -> None:
+    def _settle(self, pending_readings: "list[PendingReading]") -> None:
+        """Let go of these, which need not be stored again: the oldest that wait, and gaps. Asks for no memory."""
         for pending in pending_readings:
             if pending.kind == "gap":
                 self._gaps.pop(pending.stream)
             else:
+                self._waiting[self._first] = None
+                self._first = (self._first + 1) % WAITING_MAX
+                self._count -= 1
                 self.settled += 1
 
     def reading(self, pending: PendingReading, seq: int, now_us: int) -> "Reading":

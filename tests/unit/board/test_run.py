@@ -116,7 +116,7 @@ def test_an_interrupt_amid_a_step_ends_the_board_by_closing_its_line(tmp_path, m
     def interrupted(self, *arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Store, "_count_stored", interrupted)
+    monkeypatch.setattr(Store, "_settle", interrupted)
     os.write(master, b"\x02100086F44426\x03")
     with pytest.raises(KeyboardInterrupt):
         stepped(board)

@@ -183,3 +183,47 @@ def test_a_flash_that_fails_is_like_a_full_flash_log():
     flash.fails = lambda: False
     store.step(0, flush=True)
     assert [(r.kind, r.value) for r in stored(flash_log)] == [("gap", 2)]
+
+
+def once_without_memory(monkeypatch, owner, name, call):
+    """Let this call of a method, counted from 0, fail for want of memory."""
+    work, calls = getattr(owner, name), []
+
+    def fails(*given):
+        calls.append(given)
+        if len(calls) == call + 1:
+            raise MemoryError
+        return work(*given)
+
+    monkeypatch.setattr(owner, name, fails)
+
+
+def test_what_is_stored_is_not_stored_again_when_memory_runs_out_behind_it(monkeypatch):
+    """3 readings are durable, and then their rules find no memory: a watermark may count them, and waits for the next."""
+    store, flash_log, _ = made()
+    store.on_stored = lambda *_: None
+    once_without_memory(monkeypatch, store, "on_stored", 0)
+    store.accept(tags(3), 0)
+    with pytest.raises(MemoryError):
+        store.step(S)
+    assert (store.settled, store.accepted) == (3, 3)
+    store.accept(tags(2, 10), S)
+    store.step(S + 1)
+    assert store.settled == 3
+    store.step(3 * S)
+    assert [r.seq for r in stored(flash_log)] == list(range(5))
+    assert (store.settled, store.accepted) == (5, 5)
+
+
+def test_only_the_rest_of_a_batch_is_stored_again_when_memory_runs_out_between_two_messages(monkeypatch):
+    """A tag and eight texts of 900 characters need three messages; the second one finds memory in the next step."""
+    store, flash_log, _ = made(segment_bytes=16384)
+    store.accept([*tags(1, 1), *[PendingReading("b", "measure", n, n, value=f"{n}" * 900) for n in range(8)]], 0)
+    once_without_memory(monkeypatch, Batches, "encoded", 1)
+    with pytest.raises(MemoryError):
+        store.step(0, flush=True)
+    assert 0 < store.settled < store.accepted
+    store.step(0, flush=True)
+    readings = stored(flash_log)
+    assert [r.value for r in readings[1:]] == [f"{n}" * 900 for n in range(8)]
+    assert (readings[0].key, store.settled, store.accepted) == ("00000000", 9, 9)
