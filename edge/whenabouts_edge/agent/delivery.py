@@ -73,9 +73,12 @@ class Delivery:
             if outbox.overdue(self._loop.time()):
                 log.warning("uplink.unconfirmed", "the cloud has not confirmed the messages sent; sends them again")
             while self.uplink.connected and (room := outbox.room()):
+                before = outbox.cursor
                 messages = await self._loop.run_in_executor(
-                    self._db, self._spool.after, outbox.cursor, min(room, MAX_IN_FLIGHT)
+                    self._db, self._spool.after, before, min(room, MAX_IN_FLIGHT)
                 )
+                if outbox.cursor != before:  # connected anew meanwhile: begins again with the oldest message
+                    continue
                 if not messages or not all(self.uplink.send(message) for message in messages):
                     break
 

@@ -1,6 +1,7 @@
 """Messages of a gateway to the cloud: when a watermark is given, and the gateway's status."""
 
 import asyncio
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -91,6 +92,47 @@ def test_a_watermark_waits_for_accepted_readings(tmp_path):
             await asyncio.wait_for(task, 5)
             assert delivery.frontier_us == 100
         spool.close()
+
+    asyncio.run(main())
+
+
+def test_a_connection_made_while_the_disk_is_slow_begins_with_the_oldest_message(tmp_path):
+    """
+    connection 1    sent 0 1 2, none taken; the disk hangs while 3 is asked for
+    connection 2    made before the disk answers: sent 0 1 2 3
+    """
+
+    async def main():
+        spool, sent, free = Spool(tmp_path / "spool.sqlite", 1 << 20), [], threading.Event()
+        with ThreadPoolExecutor(1) as thread:
+            delivery = Delivery(CONFIG, birth(CONFIG, spool.boot, [], None), spool, thread, print, None)
+            uplink, loop = delivery.uplink, asyncio.get_running_loop()
+            uplink.connected = True
+            uplink.send = lambda message: (sent.append(message.first_seq), uplink.outbox.sent(message, 0.0))
+
+            async def all_sent():
+                while sent[-1:] != [spool.state.next_seq - 1]:
+                    await asyncio.sleep(0.01)
+
+            for key in "abc":
+                await loop.run_in_executor(thread, spool.append, several([key]))
+            task = asyncio.create_task(delivery.publish())
+            delivery.work.set()
+            await asyncio.wait_for(all_sent(), 5)
+            hangs = thread.submit(free.wait)
+            thread.submit(spool.append, several(["d"]))
+            delivery.work.set()
+            while not hangs.running() or thread._work_queue.qsize() < 2:  # `d`, and the question for it
+                await asyncio.sleep(0.01)
+            uplink.outbox.restart()
+            sent.clear()
+            free.set()
+            while spool.state.next_seq < 4:
+                await asyncio.sleep(0.01)
+            await asyncio.wait_for(all_sent(), 5)
+            task.cancel()
+        spool.close()
+        assert sent == [0, 1, 2, 3]
 
     asyncio.run(main())
 
