@@ -245,10 +245,12 @@ class Reception:
             if reason.is_failure:
                 log.error("broker.refused", "allow this user to read it", topic=name, reason=reason)
 
-    def _on_disconnect(self, _c: mqtt.Client, _u: Any, _f: Any, reason: Any, _p: Any) -> None:
+    def _on_disconnect(self, client: mqtt.Client, _u: Any, _f: Any, reason: Any, _p: Any) -> None:
         if self._connected and not self._closing and not self._stopping.is_set():
             log.warning("broker.lost", "tries again", reason=reason)
         self._connected = False
+        if client is self._client:
+            self._connection = 0  # while it connects again, an acknowledgement would go out before CONNECT
         self._answered.set()
 
     def _take(self, topic: bytes, payload: bytes, mid: int, qos: int) -> None:
