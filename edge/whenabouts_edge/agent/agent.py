@@ -174,21 +174,18 @@ class Agent:
             self._group.stamp(batch.readings)
         presence = self._presence.get(name)
         entered, gone = presence.through(batch, self._time.current()) if presence else ([], [])
-        readings = batch.readings
-        if not self._time.known:
-            self._time.keep([*readings, *entered, *gone])
-            self._intake.release(len(readings))
-            readings, entered, gone = [], [], []
+        readings = self._time.passed(batch.readings)
+        self._intake.release(len(batch.readings) - len(readings))
         derived = self._rules.through(readings)
         self._intake.accept(readings)
         self._intake.offer(derived)  # before the port counts as clear up to here: the watermark covers these too
-        self._store_presence(entered, gone)
+        self._store_presence(self._time.passed(entered), self._time.passed(gone))
         self._clear_us[name] = batch.clear_us
         if self._group:
             self._group.scanned(self._threads[name].reader, batch, self._threads[name].reach_us)
         self._detect()
 
-    def _store_presence(self, entered: list[PendingReading], gone: list[PendingReading]) -> None:
+    def _store_presence(self, entered: Sequence[PendingReading], gone: Sequence[PendingReading]) -> None:
         """Store presence readings. Rules see entries only: the departure of a tag is no event."""
         derived = self._rules.through(entered)
         self._intake.offer([*entered, *derived])
@@ -209,10 +206,7 @@ class Agent:
         if self._group is None or clear_us is None:
             return
         states = self._group.advance(clear_us, self._time.current())
-        if self._time.known:
-            self._intake.offer(states)
-        else:
-            self._time.keep(states)
+        self._intake.offer(self._time.passed(states))
         if self._group.view_changed():
             self._delivery.uplink.announce(self._birth())
         if self._group.peer_came:

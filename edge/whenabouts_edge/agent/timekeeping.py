@@ -14,7 +14,7 @@ from typing import Any
 from whenabouts_edge.clock import ClockSample, HostClock
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.store.intake import MAX_WAITING, RETRY_S
-from whenabouts_edge.store.undated import LIMIT, Undated
+from whenabouts_edge.store.undated import LIMIT, Undated, has_utc
 from whenabouts_edge.store.waiting import WaitingRows
 from whenabouts_protocol.logs import Log
 
@@ -54,11 +54,6 @@ class Timekeeper:
         """True while readings wait for the clock."""
         return bool(self._undated)
 
-    @property
-    def known(self) -> bool:
-        """True while a reading can go on at once: UTC is known, and no earlier reading waits."""
-        return not self._undated and self.sample.bound_us is not None
-
     def utc_us(self, host_us: int) -> int | None:
         """Earliest UTC at which the stamp of a reading made at host_us or later can begin; None while it is not known."""
         sample = self.current()
@@ -88,6 +83,18 @@ class Timekeeper:
         with contextlib.suppress(sqlite3.OperationalError):  # a full disk: the older moment stays a valid bound
             utc_us = self.sample.to_utc(self.sample.host_us, self.sample.host_us).t_min
             await self._loop.run_in_executor(self._db, self._rows.know, utc_us)
+
+    def passed(self, readings: Sequence[PendingReading]) -> Sequence[PendingReading]:
+        """Those of these that can go on at once: all before the first without UTC, if no earlier reading waits. Keeps the
+        others.
+
+        Their stamps decide, not the newest sample: that can have come since, and the host can have slept since.
+        """
+        count = 0
+        while not self._undated and count < len(readings) and has_utc(readings[count]):
+            count += 1
+        self.keep(readings[count:])
+        return readings[:count]
 
     def keep(self, readings: Sequence[PendingReading]) -> None:
         """Keep these until the clock is known, behind those that wait already."""

@@ -73,12 +73,19 @@ class Undated:
         return now_us - (self._start_us if before else one.latest_us)
 
     def _stamp(self, one: PendingReading, sample: ClockSample) -> tuple[int, int, str]:
+        if one.stamp is not None and has_utc(one):  # only waited behind others; the host may have slept since
+            return one.stamp
         if one.kept is None or one.kept.last_us is None:
             known = sample.bound_at(one.earliest_us) < UNBOUNDED_US  # not across a sleep of the host
             stamp = sample.to_utc(one.earliest_us, one.latest_us)
             return stamp.t_min, stamp.t_max, sample.state if known else "unbounded"
         stamp = _between_starts(one, one.kept, one.kept.last_us, sample.to_utc(self._start_us, self._start_us).t_max)
         return stamp.t_min, stamp.t_max, "unbounded" if one.kept.since_us is None else sample.state
+
+
+def has_utc(one: PendingReading) -> bool:
+    """True if UTC was known when the reading was stamped."""
+    return one.stamp is not None and one.stamp[2] != "unbounded"
 
 
 def _between_starts(one: PendingReading, kept: Kept, last_us: int, started_us: int) -> Interval:

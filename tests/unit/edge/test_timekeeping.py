@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from support.edge.pending import undated
+from support.edge.pending import pending, undated
 from whenabouts_edge.agent import timekeeping as timekeeping_module
 from whenabouts_edge.agent.timekeeping import Timekeeper
 from whenabouts_edge.clock import ClockSample
@@ -65,17 +65,36 @@ def test_readings_wait_for_the_clock_and_go_on_in_their_order(rows):
 
     async def scenario(kept):
         kept.keep([reading("a", 5), reading("b", 6)])
-        assert (kept.known, kept.waits, kept.released(), kept.utc_us(7)) == (False, True, [], None)
+        assert (kept.waits, kept.released(), kept.utc_us(7)) == (True, [], None)
         await kept.take_sample()
-        assert (kept.known, kept.utc_us(7)) == (False, None)  # a newer reading would pass those that wait
+        assert kept.utc_us(7) is None  # a newer reading would pass those that wait
         released = kept.released()
         assert [(one.key, one.stamp[0]) for one in released] == [
             ("earlier", 1000 * S + 1 - 11), ("a", 1000 * S + 5 - 11), ("b", 1000 * S + 6 - 11),
         ]  # fmt: skip
-        assert (kept.known, kept.waits, kept.utc_us(7)) == (True, False, 1000 * S + 7 - 11)
+        assert (kept.waits, kept.utc_us(7)) == (False, 1000 * S + 7 - 11)
         assert kept.status() | {"dated_late": 3, "undated": 0, "state": "bounded", "bound_us": 10} == kept.status()
 
     run(rows, [UNKNOWN, KNOWN], scenario, [reading("earlier", 1)])
+
+
+def test_a_reading_without_utc_waits_also_when_it_comes_after_the_sample(rows):
+    """
+    sample      unknown        known
+    stamped        b              a c
+    comes                      a goes on, b waits, and c and d behind it; then all by their own time
+    """
+
+    async def scenario(kept):
+        await kept.take_sample()
+        a, b, c, d = pending("a", 50), reading("b", 6), pending("c", 70), pending("d", 90)
+        assert kept.passed([a, b, c]) == [a]
+        assert (kept.passed([d]), kept.waits, kept.utc_us(7)) == ([], True, None)
+        assert kept.released() == [b, c, d]
+        assert b.stamp == (1000 * S + 6 - 11, 1000 * S + 11 + 11, "bounded")
+        assert [one.stamp[0] for one in (a, c, d)] == [50, 70, 90]
+
+    run(rows, [UNKNOWN, KNOWN], scenario)
 
 
 def test_what_waits_is_on_disk_and_a_full_disk_is_tried_again(rows, monkeypatch, caplog):
