@@ -5,6 +5,7 @@ a packet whole, whatever its length: here the middle of a packet that is too lon
 connection, and the delivery of readings, go on. The number of the message is near its beginning, so it is acknowledged.
 """
 
+import contextlib
 import select
 import ssl
 from collections.abc import Callable
@@ -98,6 +99,12 @@ def connect(client: mqtt.Client, broker: BrokerConfig) -> None:
         properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
         properties.MaximumPacketSize = MAX_PACKET_BYTES
     client.connect(broker.host, broker.port, broker.keepalive_s, properties=properties)
+
+
+def stop_loop(client: mqtt.Client) -> None:
+    """Wait for paho's thread to end."""
+    with contextlib.suppress(AttributeError):  # in paho: its thread may end between the check and the join
+        client.loop_stop()
 
 
 def secure(client: mqtt.Client, broker: BrokerConfig) -> None:

@@ -1,5 +1,6 @@
-"""Credentials for the broker, and the error of a broker that cannot be used."""
+"""Credentials for the broker, the error of a broker that cannot be used, and the end of a connection."""
 
+import contextlib
 from dataclasses import dataclass
 
 import paho.mqtt.client as mqtt
@@ -25,3 +26,9 @@ class Credentials:
             client.username_pw_set(self.username, self.password)
         if self.ca_file or self.cert_file:
             client.tls_set(self.ca_file, self.cert_file, self.key_file)
+
+
+def stop_loop(client: mqtt.Client) -> None:
+    """Wait for paho's thread to end."""
+    with contextlib.suppress(AttributeError):  # in paho: its thread may end between the check and the join
+        client.loop_stop()

@@ -12,7 +12,7 @@ from typing import Any
 import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
-from whenabouts_cloud.broker.connection import BrokerError, Credentials
+from whenabouts_cloud.broker.connection import BrokerError, Credentials, stop_loop
 from whenabouts_protocol import Birth, WireError, decode_birth, parse_topic, subscription, topic
 
 CONNECT_TIMEOUT_S = 10.0
@@ -57,13 +57,13 @@ class RulesClient:
             ) from None
         self._client.loop_start()
         if not self._answered.wait(CONNECT_TIMEOUT_S) or self._refused:
-            self._client.loop_stop()
+            stop_loop(self._client)
             raise BrokerError(f"{self._where}: refused: {self._refused or 'no answer'}")
         return self
 
     def __exit__(self, *_: object) -> None:
         self._client.disconnect()
-        self._client.loop_stop()
+        stop_loop(self._client)
 
     def births(self) -> Births:
         """All births that are retained now; waits until no more come."""

@@ -11,7 +11,7 @@ from typing import Any
 import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
-from whenabouts_cloud.broker.connection import BrokerError, Credentials
+from whenabouts_cloud.broker.connection import BrokerError, Credentials, stop_loop
 from whenabouts_cloud.delivery.published import Batch
 from whenabouts_cloud.delivery.uri import Address, TargetError, scheme_of, secret_in, shown
 
@@ -54,7 +54,7 @@ class Mqtt:
     def close(self) -> None:
         if self._client is not None:
             self._client.disconnect()
-            self._client.loop_stop()
+            stop_loop(self._client)
         self._client = None
 
     def _connected(self) -> mqtt.Client:

@@ -18,6 +18,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from whenabouts_edge.flash import FlashError
 from whenabouts_edge.flash.identity import show
+from whenabouts_edge.mqtt_client import stop_loop
 from whenabouts_protocol import Birth, Heartbeat, decode_birth, decode_heartbeat
 from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.topics import topic
@@ -82,7 +83,7 @@ class FirstHeartbeatWatch:
     def close(self) -> None:
         """End the connection."""
         self._client.disconnect()
-        self._client.loop_stop()
+        stop_loop(self._client)
 
     def before(self) -> "set[int]":
         """Boots that the broker knows so far: call it before the restart."""

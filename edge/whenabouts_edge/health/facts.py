@@ -36,7 +36,7 @@ from whenabouts_edge.health.findings import (
     PortFacts,
     UserFacts,
 )
-from whenabouts_edge.mqtt_client import secure
+from whenabouts_edge.mqtt_client import secure, stop_loop
 from whenabouts_edge.readers.port import PortError
 from whenabouts_edge.readers.tcp import open_tcp
 from whenabouts_edge.uplink import certificate
@@ -216,7 +216,7 @@ def broker(config: BrokerConfig, timeout_s: float = BROKER_TIMEOUT_S) -> BrokerF
         return reported("connect", str(error) or f"no answer within {timeout_s:.0f} s")
     finally:
         client.disconnect()
-        client.loop_stop()
+        stop_loop(client)
     if not reasons:
         return reported("mqtt", "no answer to MQTT's greeting")
     return reported("login", f"refused: {reasons[0]}") if reasons[0].is_failure else reported("fine")

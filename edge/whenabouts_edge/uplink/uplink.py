@@ -29,6 +29,7 @@ from whenabouts_edge.mqtt_client import (
     connect,
     made,
     protocol_name,
+    stop_loop,
     unusable,
 )
 from whenabouts_edge.store.spool import Message
@@ -444,7 +445,7 @@ def _end(client: mqtt.Client) -> None:
     if sock is not None:
         with contextlib.suppress(OSError):
             sock.shutdown(socket.SHUT_RDWR)
-    client.loop_stop()
+    stop_loop(client)
     if sock is not None:
         sock.close()
 

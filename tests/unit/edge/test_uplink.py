@@ -12,9 +12,10 @@ import pytest
 from paho.mqtt.enums import MQTTProtocolVersion
 
 from support.edge.tls_broker import make_certificates, make_client
+from support.ending_client import ending_client
 from whenabouts_edge.agent.delivery import birth
 from whenabouts_edge.config.load import parse
-from whenabouts_edge.mqtt_client import CHUNK_BYTES, MAX_PACKET_BYTES, connect, made
+from whenabouts_edge.mqtt_client import CHUNK_BYTES, MAX_PACKET_BYTES, connect, made, stop_loop
 from whenabouts_edge.store.spool import Message
 from whenabouts_edge.uplink import certificate
 from whenabouts_edge.uplink.outbox import Outbox
@@ -83,6 +84,10 @@ def test_a_packet_beyond_the_limit_is_thrown_away_and_those_around_it_arrive(ext
     assert [(mid, too_long) for mid, too_long, _ in came] == [(1, MAX_PACKET_BYTES + 1 + extra), (2, 0), (3, 0)]
     assert [size for _, _, size in came[1:]] == [MAX_PACKET_BYTES - 5, 3]
     assert sizes[0] <= 2 * CHUNK_BYTES + CHUNK_BYTES
+
+
+def test_the_end_of_a_connection_does_not_fail_if_its_thread_ends_at_that_moment():
+    stop_loop(ending_client())
 
 
 def test_a_broker_that_says_who_took_the_connection_is_believed_at_once():

@@ -6,7 +6,6 @@ that made them durable. Messages of an earlier connection are not acknowledged o
 and they count as repeats.
 """
 
-import contextlib
 import threading
 import time
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from whenabouts_cloud.broker.connection import BrokerError, Credentials
+from whenabouts_cloud.broker.connection import BrokerError, Credentials, stop_loop
 from whenabouts_cloud.ingest.receiving.buffered_client import MAX_PACKET_BYTES, BufferedClient
 from whenabouts_cloud.ingest.receiving.inbox import Inbox
 from whenabouts_protocol.logs import Log
@@ -199,7 +198,7 @@ class Reception:
         client, self._client = self._client, None
         if client is not None:
             client.disconnect()
-            ending = threading.Thread(target=_stop_loop, args=(client,), name="leave", daemon=True)
+            ending = threading.Thread(target=stop_loop, args=(client,), name="leave", daemon=True)
             ending.start()
             ending.join(LEAVE_S)
         self._connected = False
@@ -277,8 +276,3 @@ class Reception:
             if added is not None or not token.qos:
                 return bool(added)
         return True  # left to the broker, which sends it to the next start
-
-
-def _stop_loop(client: mqtt.Client) -> None:
-    with contextlib.suppress(AttributeError):  # in paho: its thread may end between the check and the join
-        client.loop_stop()
