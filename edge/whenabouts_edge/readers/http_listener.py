@@ -83,6 +83,11 @@ class HttpListener:
         begun += [chunk.after_ns for chunk in self._ready]
         return min([self._empty_ns, *(one.empty_ns for one in self._connections.values()), *begun])
 
+    @property
+    def has_ready(self) -> bool:
+        """True while chunks are kept that `read` has not returned."""
+        return bool(self._ready)
+
     def read(self) -> Chunk | None:
         """The next message, or None when a poll period passed without one."""
         if not self._ready:

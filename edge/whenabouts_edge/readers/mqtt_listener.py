@@ -70,6 +70,11 @@ class MqttListener:
         """No later chunk begins to arrive before this moment."""
         return self._ready[0].after_ns if self._ready else self._empty_ns
 
+    @property
+    def has_ready(self) -> bool:
+        """True while chunks are kept that `read` has not returned."""
+        return bool(self._ready)
+
     def read(self) -> Chunk | None:
         """The next message, or None when a poll period passed without one.
 

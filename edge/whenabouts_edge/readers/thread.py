@@ -169,7 +169,8 @@ class ReaderThread(threading.Thread):
         reported_ns, opened_ns = 0, time.monotonic_ns()
         moved_ns = opened_ns
         dialogue = host_session.session.dialogue
-        while not self._stopping.is_set() or dialogue.end(self._host_us(time.monotonic_ns())):
+        # What a port has ready is read to the end: its senders may have been told that it was taken.
+        while not self._stopping.is_set() or port.has_ready or dialogue.end(self._host_us(time.monotonic_ns())):
             if (now_ns := time.monotonic_ns()) - moved_ns >= self._pace.moved_ns:
                 moved_ns = now_ns
                 self._check_moved(device)

@@ -30,13 +30,15 @@ class Listening:
     def __init__(self, kind, lines, before=""):
         head = f'site="s"\ngateway="g"\n{before}[[reader]]\nname="door"\nkind="{kind}"\n'
         [reader] = parse(head + lines).readers
-        self.batches, self._changed = [], threading.Condition()
+        self.batches, self._changed, self.ends_at_reading = [], threading.Condition(), False
         pace = Pace(reopen_us=(50_000, 200_000))
         self.thread = ReaderThread(reader, "s", "g", lambda ns: ns // 1000, host_clock, self._take, pace)
 
     def _take(self, batch):
         with self._changed:
             self.batches.append(batch)
+            if self.ends_at_reading and batch.readings:
+                self.thread.stop()
             self._changed.notify_all()
 
     @property
@@ -84,6 +86,22 @@ def test_posted_events_become_readings_with_the_true_time_in_them(url, kind, eve
     for batch in listening.batches:
         assert all(one.earliest_us >= clear_us - listening.thread.reach_us for one in batch.readings)
         clear_us = max(clear_us, batch.clear_us)
+
+
+def test_all_requests_that_were_answered_are_delivered_although_the_agent_ends(url):
+    """Three that came at once, and the end while the first of them is handed over."""
+    request = b"".join(
+        b"POST /dock HTTP/1.1\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+        for body in (text(zebra(n)) for n in range(3))
+    )
+    with Listening("zebra", f'listen = "{url}"\n') as listening:
+        listening.ends_at_reading = True
+        with socket.create_connection(("127.0.0.1", int(url.split(":")[2].split("/")[0]))) as connected:
+            connected.sendall(request)
+            listening.thread.join(WAIT_S)
+            connected.settimeout(WAIT_S)
+            assert connected.recv(10_000).count(b"200 OK") == 3
+    assert [one.key for one in listening.readings] == [EPC.format(n) for n in range(3)]
 
 
 def test_a_request_that_comes_in_pieces_is_bounded_by_its_first_byte(url):
