@@ -4,8 +4,8 @@
 site and gateway, and since when the reader has scanned for tags.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from whenabouts_edge.clock import ClockSample
@@ -32,6 +32,15 @@ class Batch:
     clear_us: int
     since_us: int
     looked_us: int
+
+    def parts(self, most: int, before: "Batch") -> Iterator["Batch"]:
+        """This batch in parts of at most so many readings. Only the last says more of the port than the batch before: the
+        port is not clear while readings of one message are not handed over.
+        """
+        last = max(0, len(self.readings) - 1) // most * most
+        for begin in range(0, last, most):
+            yield replace(before, readings=self.readings[begin : begin + most])
+        yield replace(self, readings=self.readings[last:])
 
 
 class HostSession:
@@ -83,6 +92,10 @@ class HostSession:
             self._gap.earliest_us = min(self._gap.earliest_us, one.earliest_us)
             self._gap.width_us = latest_us - self._gap.earliest_us
             self._gap.value += 1
+
+    def batch(self, readings: list[PendingReading], clear_us: int) -> Batch:
+        """These readings, and what is known of a port that is clear up to clear_us."""
+        return Batch(readings, clear_us, self.scanning_since_us(clear_us), self.looked_us(clear_us))
 
     def looked_us(self, clear_us: int) -> int:
         """The latest time up to which the reader has told what it scanned; clear_us if its silence means nothing."""

@@ -15,6 +15,7 @@ from whenabouts_edge.config.settings import ReaderConfig
 from whenabouts_edge.readers.host_session import Batch, HostSession
 from whenabouts_edge.readers.opening import open_reader
 from whenabouts_edge.readers.port import POLL_MS, PortError, ReaderPort, device_of
+from whenabouts_edge.store.intake import MAX_WAITING
 from whenabouts_protocol.logs import Log
 
 log = Log(__name__)
@@ -169,6 +170,7 @@ class ReaderThread(threading.Thread):
         reported_ns, opened_ns = 0, time.monotonic_ns()
         moved_ns = opened_ns
         dialogue = host_session.session.dialogue
+        handed = host_session.batch([], host_session.session.clear_us)
         # What a port has ready is read to the end: its senders may have been told that it was taken.
         while not self._stopping.is_set() or port.has_ready or dialogue.end(self._host_us(time.monotonic_ns())):
             if (now_ns := time.monotonic_ns()) - moved_ns >= self._pace.moved_ns:
@@ -205,9 +207,10 @@ class ReaderThread(threading.Thread):
                 counters = host_session.session.counters | host_session.reader_clock.counters
                 self.reader_state.counters = counters | {"left_out": left_out}
                 self.reader_state.complaint = host_session.session.complaint
-                clear_us = host_session.session.clear(empty_us)
-                since_us = host_session.scanning_since_us(clear_us)
-                self._deliver(Batch(readings, clear_us, since_us, host_session.looked_us(clear_us)))
+                batch = host_session.batch(readings, host_session.session.clear(empty_us))
+                for part in batch.parts(MAX_WAITING // 2, handed):  # more than may wait would wait for itself
+                    self._deliver(part)
+                handed = batch
             if port.replay_finished and chunk is None and self.reader_state.state == "reading":
                 self._say("finished", "the replay is at its end")
 

@@ -57,7 +57,11 @@ class Intake:
         self._refused_s = 0.0  # the moment of the last refusal
 
     def reserve(self, count: int) -> None:
-        """Wait until there is room for count readings. A reader's thread calls this before it hands them over."""
+        """Wait until there is room for count readings, MAX_WAITING at most. A reader's thread calls this before it hands
+        them over; without any it does not wait behind one that has some.
+        """
+        if not count:
+            return
         with self._one_reserves:
             for _ in range(count):
                 self._room.acquire()

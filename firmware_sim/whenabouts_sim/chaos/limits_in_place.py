@@ -8,14 +8,12 @@ from whenabouts_cloud import durable
 from whenabouts_cloud.ingest import bridge, landing_writer
 from whenabouts_cloud.jobs.output import task_files
 from whenabouts_edge.agent import agent, timekeeping
-from whenabouts_edge.readers import port
+from whenabouts_edge.readers import thread
 from whenabouts_edge.store import intake, undated
 from whenabouts_edge.uplink import outbox
 from whenabouts_protocol import layout
 from whenabouts_sim.chaos.machine.room import THREADING
 from whenabouts_sim.chaos.schedule.schedule import Schedule
-
-FRAME_BYTES = 14  # of the simulated readers: each makes one reading
 
 
 @contextmanager
@@ -35,9 +33,9 @@ def limited(schedule: Schedule) -> Iterator[None]:
             (bridge, "FRONTIER_EVERY_US", schedule.frontier_us),
             (undated, "KEPT_US", schedule.undated_us),
             (undated, "LIMIT", schedule.most_undated),
-            # What comes at once must be less than what may wait, as with the usual limits.
+            (thread, "MAX_WAITING", schedule.most_waiting),
+            # What is dated at once must be less than what may wait, as with the usual limits.
             (undated, "AT_ONCE", schedule.most_waiting // 2),
-            (port, "CHUNK_BYTES_MAX", FRAME_BYTES * schedule.most_waiting // 2),
             (intake, "threading", THREADING if schedule.most_waiting else None),
         ):
             if limit:

@@ -10,6 +10,7 @@ from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import LineConfig, ReaderConfig
 from whenabouts_edge.mqtt_client import _password
 from whenabouts_edge.readers.host_session import Batch, HostSession
+from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.readers.port import Chunk
 from whenabouts_edge.readers.thread import Pace, ReaderThread
 from whenabouts_hardware.readers.m6e_frames import KEEPALIVE, answer, tag_notice
@@ -127,6 +128,17 @@ def test_silence_ends_half_a_frame_and_frees_the_clear_time():
     link.silent(300_000, CLOCK)
     assert link.session.clear(300_000) == 300_000
     assert link.session.counters["lost_end"] == 1
+
+
+@pytest.mark.parametrize(("count", "sizes"), [(0, [0]), (3, [3]), (4, [3, 1]), (6, [3, 3])])
+def test_only_the_last_part_of_a_batch_says_more_of_the_port(count, sizes):
+    readings = [PendingReading("dock", "tag", n, n, str(n)) for n in range(count)]
+    before, batch = Batch([], 10, 11, 12), Batch(readings, 20, 21, 22)
+    *first, last = batch.parts(3, before)
+    assert [len(one.readings) for one in [*first, last]] == sizes
+    assert [reading for one in [*first, last] for reading in one.readings] == readings
+    assert all((one.clear_us, one.since_us, one.looked_us) == (10, 11, 12) for one in first)
+    assert (last.clear_us, last.since_us, last.looked_us) == (20, 21, 22)
 
 
 def test_password_is_the_first_line_of_its_file(tmp_path):
