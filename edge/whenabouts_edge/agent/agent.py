@@ -41,7 +41,10 @@ STATUS_EVERY_S = 1.0
 WATERMARK_EVERY_S = 0.25
 DATE_EVERY_S = 0.1
 NO_RULE_KINDS = (*NO_EVENT_KINDS, STATE)  # readings that no rule sees when they have waited for UTC, as none does else
-DRAIN_S = 5.0  # after SIGTERM: time to publish the spool; the rest is sent after the next start
+# After SIGTERM; all of them together are less than the command allows, which then ends the process.
+JOIN_S = 2.0  # for the threads to end; one that holds readings has longer
+STORE_S = 12.0  # to store what was read; what is left then is stored after the drain
+DRAIN_S = 5.0  # to publish the spool; the rest is sent after the next start
 
 log = Log(__name__)
 
@@ -105,13 +108,15 @@ class Agent:
         return self._spool.state
 
     async def run(self) -> None:
-        """Run until stopped, then drain: store all readings, publish for up to DRAIN_S, publish the status `stopped`."""
+        """Run until stopped, then drain: store all readings, publish for up to DRAIN_S, publish the status `stopped`.
+
+        A job that fails ends it too: all readings are stored, and the broker sends the last will.
+        """
         log.info("agent.started", site=self.config.site, gateway=self.config.gateway, boot=self._spool.boot)
         for thread in self._threads.values():
             thread.start()
         jobs = [
             self._every(CLOCK_EVERY_S, self._time.take_sample),
-            self._intake.run(),
             self._delivery.uplink.run(),
             self._delivery.publish(),
             self._delivery.forget_landed(),
@@ -124,11 +129,15 @@ class Agent:
         ]
         self._notifier.ready()
         tasks = [asyncio.create_task(job) for job in [self._stopping.wait(), *jobs]]
+        storing = asyncio.create_task(self._intake.run())
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()  # a job that ended by itself has failed: raise its error; the broker sends the last will
+            done, _ = await asyncio.wait([storing, *tasks], return_when=asyncio.FIRST_COMPLETED)
             self._notifier.stopping()
+            with contextlib.suppress(TimeoutError):  # the next agent dates readings that still wait
+                async with asyncio.timeout(STORE_S):
+                    await self._finish_reading(storing)
+            for task in done:
+                task.result()  # a job that ended by itself has failed: raise its error
             await self._drain()
             await self._delivery.uplink.close()
         finally:
@@ -137,23 +146,33 @@ class Agent:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            self._intake.end()  # not cancelled: it would not know whether a commit that is under way succeeds
+            await asyncio.gather(storing, return_exceptions=True)
             await self._write_status(running=False)
             await self._loop.run_in_executor(self._db, self._spool.close)
             self._db.shutdown()
 
-    async def _drain(self) -> None:
+    async def _finish_reading(self, storing: asyncio.Task[None]) -> None:
+        """End the threads, and wait until all that they have read is stored."""
+        self._stopping.set()
         for thread in self._threads.values():
             thread.stop()
+        until_s = self._loop.time() + JOIN_S
         for thread in self._threads.values():
-            await asyncio.to_thread(thread.join, 1.0)
+            await asyncio.to_thread(thread.join, max(0.0, until_s - self._loop.time()))
+        while any(thread.holds for thread in self._threads.values()) and not storing.done():
+            await asyncio.sleep(0.01)
         await asyncio.sleep(0)  # accept the last batches of the threads
         for presence in self._presence.values():
             entered, gone = presence.finish(self._time.current())
             self._time.keep([*entered, *gone])
         self._detect()
         await self._date()
-        with contextlib.suppress(TimeoutError):  # the next agent dates readings that still wait
-            await asyncio.wait_for(self._time.write_all(), DRAIN_S)
+        await self._time.write_all()
+        while self._intake.waiting and not storing.done():
+            await asyncio.sleep(0.01)
+
+    async def _drain(self) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._renew_watermark(), DRAIN_S)
         await self._heartbeat()

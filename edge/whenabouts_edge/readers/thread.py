@@ -90,6 +90,12 @@ class ReaderThread(threading.Thread):
         self.reach_us, self.parts_us = session.reach_us, (*session.parts_us, 1000 * POLL_MS)
         self._pace, self._open = pace, open_port
         self._stopping = threading.Event()
+        self._holds = False
+
+    @property
+    def holds(self) -> bool:
+        """True while it has taken something from its port that it has not handed over."""
+        return self._holds
 
     def stop(self) -> None:
         """Ask the thread to end; it does within a poll period."""
@@ -164,6 +170,7 @@ class ReaderThread(threading.Thread):
             clear_us = host_session.session.clear_us
             if gaps := host_session.gaps(self._clock()):
                 self._deliver(Batch(gaps, clear_us, clear_us, clear_us))
+            self._holds = False
 
     def _converse(self, port: ReaderPort, device: tuple[int, str] | None, host_session: HostSession) -> Iterator[float]:
         restarts, invalid = self.reader_state.restarts, self.reader_state.invalid
@@ -182,8 +189,10 @@ class ReaderThread(threading.Thread):
                 port.write(command)
             if dialogue.fault:
                 raise PortError(f"reader {self.reader.port}: {dialogue.fault}")
+            self._holds = port.has_ready
             yield 0.0
             chunk = port.read()
+            self._holds = chunk is not None
             now_ns = time.monotonic_ns()
             empty_us = self._host_us(port.empty_ns)
             if chunk is None:

@@ -48,6 +48,7 @@ class Intake:
         self._buffer: list[PendingReading] = []
         self._filled = asyncio.Event()
         self._batch_full = asyncio.Event()
+        self._ends = False
         self._gaps = {gap.stream: gap for gap in before}
         self._reporting: dict[str, Gap] = {}  # gaps whose readings are being stored
         self.accepted = 0
@@ -101,14 +102,22 @@ class Intake:
         return bool(self._gaps or self._reporting)
 
     async def run(self) -> None:
-        """Store readings until cancelled."""
-        while True:
+        """Store readings until `end` is called, and then those that are left."""
+        while self._buffer or not self._ends:
             if self._gaps and not self._buffer:
                 await self._report_gaps()
-            if len(self._buffer) < MAX_BATCH:
+            if len(self._buffer) < MAX_BATCH and not self._ends:
                 await self._gather()
             await self._store(self._buffer[:MAX_BATCH])
             self._report_calm()
+        if self._gaps:
+            await self._report_gaps()
+
+    def end(self) -> None:
+        """Let `run` return once nothing is left."""
+        self._ends = True
+        self._filled.set()
+        self._batch_full.set()
 
     async def _gather(self) -> None:
         self._batch_full.clear()

@@ -198,6 +198,11 @@ class ReaderTask(ReaderThread):
         self._line, self._virtual, self._poll_ms = line, clock, poll_ms
         self._turns = self.turns()
 
+    @property
+    def holds(self) -> bool:
+        """True while there is something that the agent had no room for."""
+        return super().holds or bool(self._unhanded)
+
     def start(self) -> None:
         asyncio.get_running_loop().create_task(self._work())
 
