@@ -8,7 +8,7 @@ import pytest
 
 from whenabouts_cloud.ingest import bridge
 from whenabouts_edge.agent import agent, timekeeping
-from whenabouts_edge.readers import port
+from whenabouts_edge.readers import thread
 from whenabouts_edge.store import intake, undated
 from whenabouts_protocol import layout
 from whenabouts_sim.chaos.checks.landed import read_landing
@@ -22,7 +22,7 @@ from whenabouts_sim.chaos.schedule_run import run
 def limits():
     return (
         intake.MAX_WAITING, agent.MAX_WAITING, timekeeping.MAX_WAITING, undated.AT_ONCE, layout.MAX_MESSAGE_BYTES,
-        port.CHUNK_BYTES_MAX, intake.threading, undated.KEPT_US, undated.LIMIT, bridge.FRONTIER_EVERY_US,
+        thread.MAX_WAITING, intake.threading, undated.KEPT_US, undated.LIMIT, bridge.FRONTIER_EVERY_US,
         agent.CLOCK_EVERY_S,
     )  # fmt: skip
 
@@ -34,7 +34,7 @@ def test_a_schedule_has_its_limits_in_place_of_the_usual_ones_while_it_runs():
         assert limits() == before
     small = replace(none, message_bytes=1500, most_waiting=20, undated_us=7, most_undated=5, frontier_us=9, clock_s=3.0)
     with limited(small):
-        assert limits() == (20, 20, 20, 10, 1500, 140, THREADING, 7, 5, 9, 3.0)
+        assert limits() == (20, 20, 20, 10, 1500, 20, THREADING, 7, 5, 9, 3.0)
     assert limits() == before
     assert intake.threading is threading
 
