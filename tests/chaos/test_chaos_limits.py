@@ -4,7 +4,7 @@ import sqlite3
 from types import SimpleNamespace
 
 from whenabouts_cloud.landing.ranges import Ranges
-from whenabouts_edge.store.intake import MAX_WAITING
+from whenabouts_edge.readers.thread import MAX_WAITING
 from whenabouts_edge.uplink.outbox import MAX_IN_FLIGHT, MAX_UNLANDED
 from whenabouts_sim.chaos.checks.limits import left_in_agent, left_in_ingest, over_limits
 

@@ -11,8 +11,9 @@ from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.landing.damage import check
 from whenabouts_cloud.landing.files import data_files
 from whenabouts_cloud.landing.repair import locked, repair
+from whenabouts_edge.readers.thread import MAX_WAITING
 from whenabouts_edge.store.gaps import Gap
-from whenabouts_edge.store.intake import MAX_WAITING, Intake
+from whenabouts_edge.store.intake import Intake
 from whenabouts_edge.store.spool import Spool
 from whenabouts_protocol import Reading
 from whenabouts_sim.chaos.machine.disk import Disks

@@ -26,10 +26,10 @@ from whenabouts_edge.readers.host_session import Batch
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.readers.presence import PresenceHost
 from whenabouts_edge.readers.session import widest
-from whenabouts_edge.readers.thread import ReaderState
+from whenabouts_edge.readers.thread import MAX_WAITING, ReaderState
 from whenabouts_edge.rules.rule_host import RuleHost
 from whenabouts_edge.store.gaps import Gap
-from whenabouts_edge.store.intake import MAX_WAITING, Intake
+from whenabouts_edge.store.intake import Intake
 from whenabouts_edge.store.spool import BOOT_RANDOM_BITS, Message, Spool, SpoolState
 from whenabouts_protocol import Birth
 from whenabouts_protocol.group_state import KIND as STATE

@@ -13,7 +13,8 @@ from typing import Any
 
 from whenabouts_edge.clock import ClockSample, HostClock
 from whenabouts_edge.readers.pending import PendingReading
-from whenabouts_edge.store.intake import MAX_WAITING, RETRY_S
+from whenabouts_edge.readers.thread import MAX_WAITING
+from whenabouts_edge.store.intake import RETRY_S
 from whenabouts_edge.store.undated import LIMIT, Undated, has_utc
 from whenabouts_edge.store.waiting import WaitingRows
 from whenabouts_protocol.logs import Log

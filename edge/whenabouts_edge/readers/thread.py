@@ -15,8 +15,9 @@ from whenabouts_edge.config.settings import ReaderConfig
 from whenabouts_edge.readers.host_session import Batch, HostSession
 from whenabouts_edge.readers.opening import open_reader
 from whenabouts_edge.readers.port import POLL_MS, PortError, ReaderPort, device_of
-from whenabouts_edge.store.intake import MAX_WAITING
 from whenabouts_protocol.logs import Log
+
+MAX_WAITING = 2000  # readings between the ports and the spool
 
 log = Log(__name__)
 

@@ -19,9 +19,9 @@ order of their earliest moments. A change is reported as soon as it is certain, 
 moment that was already clear, so a watermark based on clear moments covers it.
 
 Limits: `tags_max` tags are remembered. While that many are present, reads of others make no visit and are counted in
-`untracked`; a visit that begins within leave_us of such reads may have begun with the first of them, so its interval
-includes them. MAX_WAITING reads wait for their order; beyond that the oldest are processed at once, counted in
-`hurried`. `late` counts reads before a clear moment.
+`untracked`; a visit that begins within leave_us of such reads may have begun with the first of them, and the last of them
+may be later than its own reads, so its intervals include them. MAX_WAITING reads wait for their order; beyond that the
+oldest are processed at once, counted in `hurried`. `late` counts reads before a clear moment.
 
 Integer microseconds of the host's clock; the same on boards. Cost: one map lookup a read; all tags are visited when the
 first may have left, at most once a leave_us for tags that stay.
@@ -160,9 +160,11 @@ class Visits:
     def _entered(self, key: str, earliest_us: int, latest_us: int, mark: "Any") -> Change:
         if self._after_ignored(earliest_us):
             self._ignored = None
-        if self._ignored is not None:
-            earliest_us = min(earliest_us, self._ignored[0])  # one of those reads may have been its first
+        last_us = latest_us
+        if self._ignored is not None:  # one of those reads may have been its first, or its last so far
+            earliest_us, last_us = min(earliest_us, self._ignored[0]), max(latest_us, self._ignored[1])
         tag = self._tags[key] = _Tag(self._visits, earliest_us, latest_us, mark)
+        tag.last_us = earliest_us, last_us
         self._visits += 1
         over_us = self._over_us(tag)
         self._due_us = over_us if self._due_us is None else min(self._due_us, over_us)

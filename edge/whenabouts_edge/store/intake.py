@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from whenabouts_edge.events import set_within
 from whenabouts_edge.readers.pending import PendingReading
+from whenabouts_edge.readers.thread import MAX_WAITING
 from whenabouts_edge.store.gaps import Gap
 from whenabouts_edge.store.spool import SpoolFull
 from whenabouts_protocol import WireError
 from whenabouts_protocol.logs import Log
 
 MAX_BATCH = 100  # readings of one commit and one message
-MAX_WAITING = 2000  # readings between the ports and the spool
 RETRY_S = 1.0  # between attempts while the spool is full
 # Time without a refusal until readings count as flowing again: a spool near its limit takes some and refuses some.
 CALM_S = 30.0

@@ -15,7 +15,7 @@ from whenabouts_edge.agent.delivery import Delivery
 from whenabouts_edge.clock.pace import PacedClock
 from whenabouts_edge.clock.system import FixedClock
 from whenabouts_edge.config.load import parse
-from whenabouts_edge.store.intake import MAX_WAITING
+from whenabouts_edge.readers.thread import MAX_WAITING
 from whenabouts_edge.store.spool import Spool
 from whenabouts_protocol.messages.batch import decode_batch
 from whenabouts_sim.stack.broker import free_port

@@ -40,7 +40,7 @@ class Clock:
 class Port:
     """Takes the place of a reader's thread; the test reads and delivers."""
 
-    reach_us, parts_us = 1000, (1, 1, 1, 1)
+    reach_us, parts_us, holds = 1000, (1, 1, 1, 1), False
 
     def __init__(self, reader, site, gateway, _host_us, clock, deliver):
         self.reader, self.reader_state = reader, ReaderState()

@@ -5,8 +5,9 @@ import threading
 from collections.abc import Sequence
 
 from support.edge.pending import pending
+from whenabouts_edge.readers.thread import MAX_WAITING
 from whenabouts_edge.store.gaps import Gap
-from whenabouts_edge.store.intake import CALM_S, MAX_BATCH, MAX_WAITING, RETRY_S, Intake
+from whenabouts_edge.store.intake import CALM_S, MAX_BATCH, RETRY_S, Intake
 from whenabouts_edge.store.spool import SpoolFull
 from whenabouts_protocol import Reading, encode_batch
 from whenabouts_protocol.reading import MAX_VALUE_BYTES

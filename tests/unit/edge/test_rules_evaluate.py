@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from support.edge.pending import pending
+from whenabouts_edge.readers.thread import MAX_WAITING
 from whenabouts_edge.rules.evaluate import MAX_DERIVED, EdgeRules, Source, merged
 from whenabouts_edge.rules.rule_host import RuleHost, RulesFileError
-from whenabouts_edge.store.intake import MAX_WAITING, Intake
+from whenabouts_edge.store.intake import Intake
 from whenabouts_edge.store.spool import Spool, SpoolFull
 from whenabouts_protocol import Reading, decode_batch
 from whenabouts_protocol.messages.compiled_rule import CompiledRule, RuleSide, encode_rules

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.landing.ranges import Ranges
 from whenabouts_edge.agent.agent import Agent
+from whenabouts_edge.readers import thread as reader_thread
 from whenabouts_edge.readers.pending import PendingReading
-from whenabouts_edge.store import intake as agent_intake
 from whenabouts_edge.store.checksum import checksum
 from whenabouts_edge.store.gaps import Gap
 from whenabouts_edge.uplink import outbox as uplink_outbox
@@ -28,7 +28,7 @@ def over_limits(name: str, agent: Agent) -> Iterator[str]:
         ("refused messages that have landed and keep their place", len(landed), 0),
         ("messages that have not landed", len(outbox._unlanded), uplink_outbox.MAX_UNLANDED),
         ("bytes in the spool", spool.state.payload_bytes, spool.limit_bytes),
-        ("readings between ports and spool", intake.waiting, agent_intake.MAX_WAITING),
+        ("readings between ports and spool", intake.waiting, reader_thread.MAX_WAITING),
     ):
         if found > most:
             yield f"{name} has {found} {what}, its limit is {most}"
@@ -72,7 +72,10 @@ def left_in_agent(agent: Agent) -> Iterator[str]:
         ("readings in the spool", state.readings),
         ("bytes in the spool", state.payload_bytes),
         ("messages that have not landed", len(outbox._unlanded)),
-        ("places of the intake that nobody gave back", agent_intake.MAX_WAITING - intake.waiting - intake._room._value),
+        (
+            "places of the intake that nobody gave back",
+            reader_thread.MAX_WAITING - intake.waiting - intake._room._value,
+        ),
         ("gap readings to store", int(intake.gap_open)),
     ):
         if count:
