@@ -17,7 +17,7 @@ from whenabouts_cloud.durable import make_folder, sync
 from whenabouts_cloud.ingest import conditional
 from whenabouts_cloud.ingest.conditional import Conflict
 from whenabouts_cloud.ingest.lease import Lease, LeaseHeld, LeaseLost, acquire
-from whenabouts_cloud.landing.layout import AHEAD, FRONTIER, numbers_of
+from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, HOUR, numbers_of
 from whenabouts_cloud.landing.running_mark import RunningMark
 from whenabouts_cloud.landing.store import Store
 
@@ -107,7 +107,7 @@ class _Locked:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._mark = RunningMark(folder)
             self.interrupted = self._mark.interrupted
-            _remove_leftovers(folder)
+            _remove_leftovers(self._store)
         except BlockingIOError:
             self._lock.close()
             raise LandingError(
@@ -153,13 +153,18 @@ class _Locked:
         self._lock.close()
 
 
-def _remove_leftovers(folder: Path) -> None:
-    """Remove the half files of an ingest that was killed; those of merged files are of `compact`, which may be running."""
-    for pattern in ("*/.part-*", *(f"{kind}/*/.part-*" for kind in (AHEAD, FRONTIER))):
-        for path in folder.glob(pattern):
-            numbers = numbers_of(path.name.removeprefix("."))
-            if numbers is not None and numbers.first == numbers.last:
-                path.unlink(missing_ok=True)
+def _remove_leftovers(part: Store) -> None:
+    """Remove the half files of an ingest that was killed; those of merged files are of `compact`, which may be running.
+
+    Hours may be deleted meanwhile.
+    """
+    for kind in (DATA, AHEAD, FRONTIER):
+        for hour in (one.name for one in part.entries(kind) if one.name.startswith(HOUR)):
+            folder = f"{kind}/{hour}" if kind else hour
+            for name in (one.name for one in part.entries(folder) if one.name.startswith(".")):
+                numbers = numbers_of(name.removeprefix("."))
+                if numbers is not None and numbers.first == numbers.last:
+                    part.remove(f"{folder}/{name}")
 
 
 class _Leased:

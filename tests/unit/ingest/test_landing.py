@@ -4,10 +4,12 @@ import errno
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,6 +27,7 @@ from whenabouts_cloud.landing.compaction import compact
 from whenabouts_cloud.landing.damage import check
 from whenabouts_cloud.landing.history import History
 from whenabouts_cloud.landing.ranges import as_ranges
+from whenabouts_cloud.landing.running_mark import RunningMark
 from whenabouts_cloud.landing.store import Store
 from whenabouts_protocol import Reading
 
@@ -105,6 +108,33 @@ def test_a_half_file_that_another_program_renames_during_a_start_stops_no_ingest
     monkeypatch.setattr(Path, "unlink", renamed_first)
     Landing(tmp_path)
     assert not half.exists()
+
+
+def test_an_hour_that_is_deleted_during_a_start_stops_no_ingest(tmp_path, monkeypatch):
+    """It is gone when the start has listed it and looks for half files in it."""
+    landing = Landing(tmp_path)
+    hour = land(landing, "g1", 0, 3).parent
+    landing.close()
+
+    def then_deleted(look, given):
+        def looked(path="."):
+            if isinstance(path, int) or Path(path) != tmp_path:
+                return look(path)
+            found = list(look(path))
+            shutil.rmtree(hour, ignore_errors=True)
+            return given(found)
+
+        return looked
+
+    def marked(folder):
+        mark = RunningMark(folder)
+        monkeypatch.setattr("os.listdir", then_deleted(os.listdir, list))
+        monkeypatch.setattr("os.scandir", then_deleted(os.scandir, nullcontext))
+        return mark
+
+    monkeypatch.setattr("whenabouts_cloud.ingest.holding.RunningMark", marked)
+    Landing(tmp_path)
+    assert not hour.exists()
 
 
 def test_numbers_and_ledger_survive_a_clock_that_is_put_back(tmp_path, monkeypatch):
