@@ -212,7 +212,7 @@ class _Run:
         changed = [path for path in (*rotten, *gone) if path.suffix == ".parquet"]
         parts = {one.name: one.folder for one in self._ingests.values()}
         upkeep = self._disturbances.upkeep
-        there = {path: before for path, before in rotten.items() if path not in upkeep.deleted}
+        there = {path: before for path, before in rotten.items() if path.exists() or path not in upkeep.deleted}
         self.outcome.broken += [Broken("damage", text) for text in broken_damage(parts, there)]
         upkeep.bring_back()
         self.outcome.broken += [Broken("repairs", text) for text in broken_repairs(parts.values(), rotten)]
