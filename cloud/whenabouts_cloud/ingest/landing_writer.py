@@ -71,9 +71,10 @@ class Landing:
         snapshot = self._read_snapshot()
         self._upto, self._since = snapshot["upto"], snapshot["since"]
         files = list(self._files())
-        self._hour: str = max([self._since, self._holding.hour, *(hour for _, hour, _ in files)])
-        # A job that has read, or left out, a file which a repair then moved away would never read another one of its number.
-        gone = numbers_gone(self.store.local) if self.store.local is not None else set()
+        # A job that has read, or left out, a file which a repair then moved away would never read another one of its number,
+        # or one in an earlier hour.
+        gone = numbers_gone(self.store.local) if self.store.local is not None else {}
+        self._hour: str = max([self._since, self._holding.hour, *gone.values(), *(hour for _, hour, _ in files)])
         self._next: int = 1 + max([self._upto, *gone, *(number for number, _, _ in files)])
         if self._holding.taken_over:
             self._fence()

@@ -53,7 +53,7 @@ class Report:
     readings: int = 0
     found: list[Found] = field(default_factory=list)
     highest: int = 0  # number that a file has, had, or that the snapshot names
-    newest_hour: str = ""  # of a numbered file, or that the snapshot names
+    newest_hour: str = ""  # of such a number
 
 
 def check(landing: Path, advance: Callable[[int], None] = lambda _: None) -> Report:
@@ -106,8 +106,9 @@ def check(landing: Path, advance: Callable[[int], None] = lambda _: None) -> Rep
         if bad is not None:
             report.found.append(Found(file.relative_to(landing).as_posix(), "beside", bad, []))
     numbered = [*files, *_frontier_files(landing)]
-    report.highest = max([snapshot["upto"], *_numbers(numbered), *numbers_gone(landing)])
-    report.newest_hour = max([snapshot["since"], *_hours(numbered).values()])
+    numbers = numbers_gone(landing) | _hours(numbered)
+    report.highest = max([snapshot["upto"], *numbers])
+    report.newest_hour = max([snapshot["since"], *numbers.values()])
     return report
 
 
@@ -145,15 +146,12 @@ def _snapshot(landing: Path, report: Report) -> dict[str, Any]:
     return dict(snapshot)
 
 
-def _numbers(files: Iterable[Path]) -> set[int]:
-    return set(_hours(files))
-
-
-def numbers_gone(landing: Path) -> set[int]:
-    """Numbers that are accounted for: of files that a repair has moved, renamed or found missing."""
-    files = (landing / DAMAGED_DIR).rglob("*.json")
-    named = (numbers_of(file.name.removesuffix(".json")) or numbers_of(file.name) for file in files)
-    return {number for one in named if one for number in range(one.first, one.last + 1)}
+def numbers_gone(landing: Path) -> dict[int, str]:
+    """Numbers that are accounted for, and their hours: of files that a repair has moved, renamed or found missing."""
+    records = (landing / DAMAGED_DIR).rglob("*.json")
+    return _hours(
+        file.with_name(file.name.removesuffix(".json")) if numbers_of(file.name) is None else file for file in records
+    )
 
 
 def _missing(landing: Path, files: list[Path], snapshot: dict[str, Any]) -> list[str]:

@@ -383,6 +383,20 @@ def test_a_file_that_is_merged_and_deleted_during_a_check_is_not_damaged(four, m
     assert (check(folder).found, check(folder).readings) == ([], 5 * EACH)
 
 
+def test_after_a_repair_of_the_only_file_of_an_hour_no_file_is_put_into_an_earlier_one(four):
+    """Nothing could be rescued, the clock is set back, and jobs have left the hour that it shows."""
+    folder = folder_of(four)
+    landing = Landing(folder)
+    last = land(landing, 4 * EACH, now_us=NOW_US + HOUR_US)
+    landing.close()
+    empty(last)
+    assert run(folder, "--repair")[0] == 0
+    landing = Landing(folder)
+    assert land(landing, 5 * EACH).parent == last.parent
+    landing.close()
+    assert check(folder).newest_hour == last.parent.name.removeprefix("hour=")
+
+
 def test_a_repair_refuses_while_an_ingest_runs_and_a_check_does_not(four):
     """Both would give numbers to files."""
     landing = Landing(folder_of(four))
