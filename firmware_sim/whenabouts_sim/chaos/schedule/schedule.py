@@ -56,6 +56,7 @@ PART_OFTEN_THEN = 0.7  # of those in which the clock of the ingests is set back
 PART_HASTY, HASTY_MS = 0.2, 50  # of schedules: with rules that hardly wait, and a gateway that comes late
 PATIENT_MS = 60_000  # a DELAY that nobody misses
 PART_LONG = 0.1  # of schedules: three times as long
+SUBSCRIBED_US = 300_000  # when ingests have subscribed, unless a fault of theirs or of the broker comes first
 PART_FINE = 0.12  # of schedules: watermarks in small steps, from gateways to jobs
 FINE_MS = 100  # between two of them
 PART_LAGGING = 0.1  # of schedules: with a gateway that cannot be reached for long; most rules wait for it
@@ -215,7 +216,8 @@ def draw(seed: int) -> Schedule:
     kinds = {fault.kind for fault in faults}
     if "broker_forgets_all" not in kinds:  # then an operator would have to send them again
         # Who asks the broker later learns of the last rules only, and takes no pairs of others.
-        is_growing = ingests[-1].begins_us > 0 or bool(kinds & {"sites_move", "broker_forgets_sessions"})
+        is_late = any(one.at_us < SUBSCRIBED_US and (not one.target or one.target == CLOUD) for one in faults)
+        is_growing = is_late or ingests[-1].begins_us > 0 or bool(kinds & {"sites_move", "broker_forgets_sessions"})
         gateways = with_sent_rules(Random(f"sent/{seed}"), gateways, active_us, is_growing)
     gateways = with_damage(Random(f"damage/{seed}"), gateways)
     member = Random(f"member/{seed}")
