@@ -44,13 +44,20 @@ class Ingest(Part):
         self.bridge: Bridge | None = None
         self.session = ""
         self.is_damaged = self.is_checked = self._stopping = False
-        self._service: IngestService | None = None
+        self._serving: tuple[Process, IngestService] | None = None
         self._error: Exception | None = None  # of what it did while another program ran
 
     def flush_meanwhile(self) -> None:
         """Land what it has taken, in the middle of what another program does."""
-        process, service = self.process, self._service
-        if process is None or not process.alive or service is None or self._error is not None:
+        process, service = self._serving or (None, None)
+        # The next process may have been started, and not have begun.
+        if (
+            process is None
+            or service is None
+            or process is not self.process
+            or not process.alive
+            or self._error is not None
+        ):
             return
 
         def flush() -> None:
@@ -101,13 +108,13 @@ class Ingest(Part):
         source = IngestSource(self._broker, process, self.session, self.sites, self.is_next)
         service = IngestService(source, bridge, "broker")
         service.connect()
-        self._service, self._error, self._stopping = service, None, False
+        self._serving, self._error, self._stopping = (process, service), None, False
         while not self._stopping:
             if self._error is not None:
                 raise self._error
             await asyncio.sleep(process.delay_s(disk=True))
             await set_within(source.arrived, FLUSH_S if service.turn() else RETRY_S)
-        self._service = None
+        self._serving = None
         service.stop()
         service.run(lambda: None, 0.0)  # which flushes and closes
         landing.close()
