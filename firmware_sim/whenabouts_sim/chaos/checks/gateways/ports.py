@@ -33,8 +33,9 @@ def broken_ports(name: str, history: Sequence[Happened], lives: Spans, poll_ms: 
     late_us = LATE_US + 1000 * poll_ms
     for begin_us, ended_us in lives:
         due_us, losses, is_open = begin_us + late_us, 0, False
-        events = [one for one in history if begin_us <= one.at_us <= ended_us]
-        for at_us, what in (*events, Happened(min(ended_us - STORED_US, end_us), "")):
+        last_us = min(ended_us - STORED_US, end_us)  # one that is asked to end opens no port any more
+        events = [one for one in history if begin_us <= one.at_us <= last_us]
+        for at_us, what in (*events, Happened(last_us, "")):
             if due_us < at_us and not is_open:
                 yield f"{name}: nobody tried to open its port by {due_us}, after {losses} losses, until {what or 'the end'}"
                 break
