@@ -17,7 +17,7 @@ from whenabouts_cloud.durable import make_folder, sync
 from whenabouts_cloud.ingest import conditional
 from whenabouts_cloud.ingest.conditional import Conflict
 from whenabouts_cloud.ingest.lease import Lease, LeaseHeld, LeaseLost, acquire
-from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, HOUR, numbers_of
+from whenabouts_cloud.landing.layout import FRONTIER, HOUR, KINDS, numbers_of
 from whenabouts_cloud.landing.running_mark import RunningMark
 from whenabouts_cloud.landing.store import Store
 
@@ -158,7 +158,7 @@ def _remove_leftovers(part: Store) -> None:
 
     Hours may be deleted meanwhile.
     """
-    for kind in (DATA, AHEAD, FRONTIER):
+    for kind in KINDS:
         for hour in (one.name for one in part.entries(kind) if one.name.startswith(HOUR)):
             folder = f"{kind}/{hour}" if kind else hour
             for name in (one.name for one in part.entries(folder) if one.name.startswith(".")):

@@ -38,10 +38,9 @@ from whenabouts_cloud.landing.files import (
 )
 from whenabouts_cloud.landing.history import Piece
 from whenabouts_cloud.landing.layout import (
-    AHEAD,
-    DATA,
     FRONTIER,
     HOUR,
+    KINDS,
     NUMBER,
     SUFFIX,
     Numbers,
@@ -57,7 +56,6 @@ from whenabouts_cloud.landing.store import Store
 MOST_ROWS = 2_000_000  # of a merged file
 ROW_GROUP = 1 << 17
 TOGETHER = 128  # files joined at once: many small tables take several times the memory of one
-KINDS = (DATA, AHEAD, FRONTIER)
 _NUMBER = pa.field(NUMBER, pa.int64())
 MARK = "_compacted"  # object of a part: the hour before which nothing is left to do
 LOCK = "_compacting"  # file of a part in a local folder, under a lock while a run works there

@@ -22,7 +22,7 @@ from whenabouts_cloud.landing.files import (
     damaged_ranges,
     data_files,
 )
-from whenabouts_cloud.landing.layout import AHEAD, DATA, FRONTIER, SNAPSHOT, numbers_of
+from whenabouts_cloud.landing.layout import FRONTIER, KINDS, SNAPSHOT, numbers_of
 from whenabouts_cloud.landing.layout import HOUR as HOUR_FOLDER
 from whenabouts_cloud.landing.ranges import Range, without
 from whenabouts_cloud.landing.retention import GONE
@@ -30,7 +30,6 @@ from whenabouts_cloud.landing.sealing import ChecksumError, unsealed
 from whenabouts_cloud.landing.store import Store
 
 HOUR = "%Y-%m-%dT%H"
-KINDS = (FRONTIER, AHEAD, DATA)
 
 
 class Found(NamedTuple):

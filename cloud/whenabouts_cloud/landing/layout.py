@@ -28,6 +28,7 @@ PART = "ingest="  # prefix of the folder of a named ingest
 HOUR = "hour="
 NUMBER = "number"  # column of merged files: the number of the file that a reading was in
 DATA, AHEAD, FRONTIER = "", AHEAD_DIR, FRONTIER_DIR  # folders of a part that hold numbered files
+KINDS = (DATA, AHEAD, FRONTIER)
 SNAPSHOT = "_ingest/ledger.json"  # of what the ingest of a part has landed, so that a start reads few files
 HEALTH = "_health"  # folder of a part: its files have no numbers, and no reader of readings looks at them
 SUFFIX = {DATA: ".parquet", AHEAD: ".parquet", FRONTIER: ".json"}
